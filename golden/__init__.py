@@ -1,0 +1,1 @@
+"""Bit-exact NumPy models that define what the hardware computes."""

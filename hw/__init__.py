@@ -1,0 +1,1 @@
+"""Generator of synthesizable RTL for accelerators of sparse diffusion transformers."""

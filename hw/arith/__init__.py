@@ -1,0 +1,1 @@
+"""Arithmetic building blocks shared by the units."""

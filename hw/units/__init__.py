@@ -1,0 +1,1 @@
+"""The blocks a user instantiates, one file each."""

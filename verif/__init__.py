@@ -1,0 +1,1 @@
+"""Verification of the emitted Verilog against the golden models."""

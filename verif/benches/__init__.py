@@ -1,0 +1,1 @@
+"""The standard testbench of each unit: stimulus and expectation."""
