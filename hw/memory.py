@@ -1,0 +1,122 @@
+"""The memory wrapper: the only place of the project where a memory is made."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from hw.block import Block
+from hw.params import Parameters, choice, integer
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryBankParameters(Parameters):
+    depth: int = integer(256, low=1, high=1 << 24, doc="words")
+    width: int = integer(16, low=1, high=1 << 16, doc="bits a word")
+    ports: str = choice("read_write", "single", "read_write", doc="one shared port, or one read and one write port")
+    read_during_write: str = choice(
+        "undefined",
+        "old",
+        "new",
+        "undefined",
+        doc="what a read returns of the word that is written in the same clock",
+    )
+
+    def check(self):
+        if self.ports == "single" and self.read_during_write != "undefined":
+            self.refuse("read_during_write", "undefined for a single port, which reads or writes but never both")
+
+
+_READ_WRITE_DOC = {
+    "write_enable": "write write_data to write_address at this clock edge",
+    "write_address": "word to write, below depth",
+    "write_data": "data to write",
+    "read_enable": "read read_address at this clock edge; without it read_data holds",
+    "read_address": "word to read, below depth",
+    "read_data": "the word read at the last clock edge with read_enable",
+}
+_SINGLE_DOC = {
+    "write_enable": "write write_data to address at this clock edge",
+    "read_enable": "read address at this clock edge; without it read_data holds",
+    "address": "word to read or write, below depth",
+    "write_data": "data to write",
+    "read_data": "the word read at the last clock edge with read_enable; undefined after one with both enables",
+}
+
+
+class MemoryBank(Block):
+    """A synchronous memory with registered read data, as an inferred model or as a memory compiler's macro.
+
+    Members (``address_width`` is at least 1):
+
+    * ``ports="read_write"``: ``read_enable``, ``read_address``, ``read_data`` and ``write_enable``,
+      ``write_address``, ``write_data``. If both ports touch one word in a clock, ``read_data`` becomes the word
+      before (``old``) or after (``new``) the write, or anything (``undefined``: the model returns the old word,
+      a macro may not).
+    * ``ports="single"``: ``address``, ``read_enable``, ``write_enable``, ``write_data``, ``read_data``. Raise at
+      most one enable a clock.
+
+    Timing: a read takes one clock and ``read_data`` then holds until the next read; a write is seen by every read
+    of a later clock. Contents and ``read_data`` are undefined until written; there is no reset. Addresses from
+    ``depth`` on must not be used.
+
+    A macro has the same module name and ports, plus ``clk``.
+    """
+
+    Parameters = MemoryBankParameters
+    is_memory = True
+    latency = 1
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+        self.members_doc = _SINGLE_DOC if self.ports == "single" else _READ_WRITE_DOC
+
+    @staticmethod
+    def _members(p):
+        address_width = max(1, ceil_log2(p.depth))
+        data = {"write_data": In(p.width), "read_data": Out(p.width)}
+        enables = {"read_enable": In(1), "write_enable": In(1)}
+        if p.ports == "single":
+            return {**enables, "address": In(address_width), **data}
+        return {**enables, "read_address": In(address_width), "write_address": In(address_width), **data}
+
+    @property
+    def module_name(self):
+        name = f"memory_{'1rw' if self.ports == 'single' else '1r1w'}_{self.depth}x{self.width}"
+        return name if self.ports == "single" else f"{name}_{self.read_during_write}"
+
+    def describe(self):
+        """The row of the list of macros that a chip needs."""
+        return {"module": self.module_name, **self.parameters.to_dict(), "bits": self.depth * self.width}
+
+    def circuit(self):
+        m = Module()
+        m.submodules.words = words = Memory(shape=self.width, depth=self.depth, init=[])
+        write_port = words.write_port()
+        read_port = words.read_port(domain="comb")
+
+        if self.ports == "single":
+            read_address = write_address = self.address
+            read = self.read_enable & ~self.write_enable
+        else:
+            read_address, write_address = self.read_address, self.write_address
+            read = self.read_enable
+
+        m.d.comb += [
+            write_port.addr.eq(write_address),
+            write_port.data.eq(self.write_data),
+            write_port.en.eq(self.write_enable),
+            read_port.addr.eq(read_address),
+        ]
+        word = read_port.data
+        if self.read_during_write == "new":
+            forward = Signal()
+            m.d.comb += forward.eq(self.write_enable & (read_address == write_address))
+            word = Mux(forward, self.write_data, word)
+        read_register = Signal(self.width, reset_less=True)
+        with m.If(read):
+            m.d.sync += read_register.eq(word)
+        m.d.comb += self.read_data.eq(read_register)
+        return m
