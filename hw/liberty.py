@@ -1,0 +1,288 @@
+"""A small reader of Liberty cell libraries: just what the synthesis flow needs to know of a cell."""
+
+import gzip
+import hashlib
+import re
+import zlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+
+# Timing and power tables are nine tenths of a library and of no use here.
+_COMMENTS = re.compile(r"/\*.*?\*/|\\\r?\n", re.DOTALL)
+_TABLES = re.compile(r"\b(?:values|index_\d)\s*\([^)]*\)\s*;?")
+_TOKEN = re.compile(r'"[^"]*"|[{}();:,]|[^\s{}();:,"]+|\n')
+_CAPACITANCE_FF = {"ff": 1.0, "pf": 1000.0}
+
+
+@dataclass(frozen=True)
+class Adder:
+    """A full- or half-adder cell: its name and pins; an output in ``inverted`` has the complement of sum or carry."""
+
+    name: str
+    inputs: tuple
+    sum: str
+    carry: str
+    inverted: frozenset
+
+
+@dataclass
+class Cell:
+    """One library cell; ``functions`` maps an output pin to its Liberty expression, ``inputs`` a pin to its fF."""
+
+    name: str
+    area: float
+    usable: bool = True
+    storage: str | None = None  # "flip-flop", "latch" or None
+    inputs: dict = field(default_factory=dict)
+    functions: dict = field(default_factory=dict)
+
+    def truth(self, pin):
+        """The truth table of an output over ``inputs``, first input slowest; None if it is not a plain function."""
+        return truth_table(self.functions[pin], list(self.inputs)) if self.functions[pin] else None
+
+
+@dataclass(frozen=True)
+class Library:
+    """A cell library: where it came from and its cells by name."""
+
+    path: Path
+    sha256: str
+    name: str
+    cells: dict
+    wire_load: str | None
+    corner: str
+
+    def _smallest(self, accepts):
+        cells = (cell for cell in self.cells.values() if cell.usable and not cell.storage and cell.area > 0)
+        return min(filter(accepts, cells), key=lambda cell: (cell.area, cell.name), default=None)
+
+    def _gate(self, table, n_inputs):
+        def accepts(cell):
+            return len(cell.inputs) == n_inputs and [cell.truth(pin) for pin in cell.functions] == [table]
+
+        return self._smallest(accepts)
+
+    @cached_property
+    def nand2(self):
+        """The smallest two-input NAND: the gate equivalent."""
+        return self._gate((1, 1, 1, 0), 2)
+
+    @cached_property
+    def buffer(self):
+        """The smallest buffer: the driver that is assumed at every input."""
+        return self._gate((0, 1), 1)
+
+    @cached_property
+    def full_adder(self):
+        return self._adder(3, lambda bits: sum(bits) & 1, lambda bits: sum(bits) >> 1)
+
+    @cached_property
+    def half_adder(self):
+        return self._adder(2, lambda bits: sum(bits) & 1, lambda bits: sum(bits) >> 1)
+
+    def _adder(self, n_inputs, sum_of, carry_of):
+        rows = list(product((0, 1), repeat=n_inputs))
+        wanted = {}
+        for role, function in (("sum", sum_of), ("carry", carry_of)):
+            table = tuple(map(function, rows))
+            wanted[table] = (role, False)
+            wanted[tuple(1 - bit for bit in table)] = (role, True)
+
+        def roles(cell):
+            if len(cell.inputs) != n_inputs or len(cell.functions) != 2:
+                return None
+            found = {wanted.get(cell.truth(pin), (None, False)): pin for pin in cell.functions}
+            return found if {role for role, _ in found} == {"sum", "carry"} else None
+
+        cell = self._smallest(roles)
+        if cell is None:
+            return None
+        pins = {role: pin for (role, _), pin in roles(cell).items()}
+        inverted = frozenset(pin for (_, inverts), pin in roles(cell).items() if inverts)
+        return Adder(cell.name, tuple(cell.inputs), pins["sum"], pins["carry"], inverted)
+
+    def describe(self):
+        """What a report must say of the library."""
+        return {"name": self.name, "file": self.path.name, "sha256": self.sha256, "corner": self.corner}
+
+
+def read_text(path):
+    """The library's text, unpacked if it is compressed; OSError or ValueError in one sentence."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError(f"library {path} does not exist; give a Liberty file (.lib or .lib.gz)") from None
+    except OSError as error:
+        raise ValueError(f"library {path} cannot be read: {error.strerror}") from None
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error):
+            raise ValueError(f"library {path} is a truncated or damaged gzip file") from None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def read(path):
+    """Read a Liberty file (.lib or .lib.gz); a file that is not one raises ValueError in one sentence."""
+    path = Path(path)
+    text = read_text(path)
+    if not re.match(r"\s*library\s*\(", _COMMENTS.sub(" ", text[:100_000])):
+        raise ValueError(f"library {path} is not a Liberty file: it does not begin with library (...)")
+    tokens = _TOKEN.findall(_TABLES.sub("", _COMMENTS.sub(" ", text)))
+    try:
+        group, _ = _group(tokens, 0)
+    except (IndexError, ValueError):
+        raise ValueError(f"library {path} is truncated or malformed: its groups do not close") from None
+    if not group.name:
+        raise ValueError(f"library {path} is malformed: its library group has no name")
+    try:
+        library = _library(path, hashlib.sha256(text.encode()).hexdigest(), group)
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"library {path} is malformed: {error}") from None
+    if not library.cells:
+        raise ValueError(f"library {path} holds no cells")
+    return library
+
+
+@dataclass
+class _Group:
+    kind: str
+    name: str
+    values: dict
+    groups: list
+
+
+def _group(tokens, at):
+    """Parse ``kind (arguments) { ... }`` beginning at a token; returns the group and the index past it."""
+    while tokens[at] == "\n":
+        at += 1
+    kind, (arguments, at) = tokens[at], _arguments(tokens, at + 1)
+    if tokens[at] != "{":
+        raise ValueError("not a group")
+    group = _Group(kind, arguments[0] if arguments else "", {}, [])
+    at += 1
+    while tokens[at] != "}":
+        if tokens[at] in (";", "\n"):
+            at += 1
+        elif tokens[at + 1] == ":":
+            end = at + 2
+            while tokens[end] not in (";", "\n", "}"):
+                end += 1
+            group.values[tokens[at]] = " ".join(tokens[at + 2 : end]).strip('"')
+            at = end
+        else:
+            arguments, after = _arguments(tokens, at + 1)
+            if tokens[after] == "{":
+                child, at = _group(tokens, at)
+                group.groups.append(child)
+            else:
+                group.values[tokens[at]] = " ".join(arguments)
+                at = after
+    return group, at + 1
+
+
+def _arguments(tokens, at):
+    """Parse ``( a , b )``; returns the arguments and the index of the next token that is not a line end."""
+    if tokens[at] != "(":
+        raise ValueError("no arguments")
+    end = tokens.index(")", at)
+    arguments = [token.strip('"') for token in tokens[at + 1 : end] if token not in (",", "\n")]
+    end += 1
+    while end < len(tokens) and tokens[end] == "\n":
+        end += 1
+    return arguments, end
+
+
+def _library(path, sha256, group):
+    amount, unit = (group.values.get("capacitive_load_unit", "1 pf").split() + ["pf"])[:2]
+    femtofarad = float(amount) * _CAPACITANCE_FF.get(unit.lower(), 1000.0)
+    cells = {}
+    for child in group.groups:
+        if child.kind == "cell":
+            cells[child.name] = _cell(child, femtofarad)
+    corner = "process {}, {} V, {} C".format(
+        *(group.values.get(f"nom_{key}", "?") for key in ("process", "voltage", "temperature"))
+    )
+    return Library(path, sha256, group.name, cells, group.values.get("default_wire_load"), corner)
+
+
+def _cell(group, femtofarad):
+    kinds = {child.kind for child in group.groups}
+    area = group.values.get("area", "0")
+    try:
+        cell = Cell(group.name, float(area))
+    except ValueError:
+        raise ValueError(f"cell {group.name} has area {area!r}") from None
+    cell.usable = group.values.get("dont_use", "false").lower() != "true" and "clock_gating_integrated_cell" not in (
+        group.values
+    )
+    if kinds & {"ff", "ff_bank"}:
+        cell.storage = "flip-flop"
+    elif kinds & {"latch", "latch_bank", "statetable"}:
+        cell.storage = "latch"
+    for pin in (child for child in group.groups if child.kind == "pin"):
+        if pin.values.get("direction") == "input":
+            cell.inputs[pin.name] = float(pin.values.get("capacitance", 0)) * femtofarad
+        elif pin.values.get("direction") == "output":
+            cell.functions[pin.name] = pin.values.get("function", "")
+    return cell
+
+
+def truth_table(expression, inputs):
+    """Evaluate a Liberty expression (``! ' & * | + ^``, juxtaposition) for all inputs; None if it names other pins."""
+    rows = list(product((0, 1), repeat=len(inputs)))
+    columns = {pin: sum(row[index] << n for n, row in enumerate(rows)) for index, pin in enumerate(inputs)}
+    ones = (1 << len(rows)) - 1
+    columns |= {"0": 0, "1": ones}
+    tokens = re.findall(r"[\w\[\]]+|[!'&*|+^()]", expression)
+    names = [token for token in tokens if re.match(r"[\w\[\]]", token)]
+    if not tokens or any(name not in columns for name in names):
+        return None
+    value, rest = _either(tokens, columns, ones)
+    return tuple(value >> n & 1 for n in range(len(rows))) if not rest else None
+
+
+def _either(tokens, columns, ones):
+    value, tokens = _both(tokens, columns, ones)
+    while tokens and tokens[0] in "|+":
+        other, tokens = _both(tokens[1:], columns, ones)
+        value |= other
+    return value, tokens
+
+
+def _both(tokens, columns, ones):
+    value, tokens = _differ(tokens, columns, ones)
+    while tokens and tokens[0] not in "|+)":
+        other, tokens = _differ(tokens[tokens[0] in "&*" :], columns, ones)
+        value &= other
+    return value, tokens
+
+
+def _differ(tokens, columns, ones):
+    value, tokens = _term(tokens, columns, ones)
+    while tokens and tokens[0] == "^":
+        other, tokens = _term(tokens[1:], columns, ones)
+        value ^= other
+    return value, tokens
+
+
+def _term(tokens, columns, ones):
+    if not tokens:
+        return 0, tokens
+    if tokens[0] == "!":
+        value, tokens = _term(tokens[1:], columns, ones)
+        return value ^ ones, tokens
+    if tokens[0] == "(":
+        value, tokens = _either(tokens[1:], columns, ones)
+        tokens = tokens[1:]
+    else:
+        value, tokens = columns.get(tokens[0], 0), tokens[1:]
+    while tokens and tokens[0] == "'":
+        value, tokens = value ^ ones, tokens[1:]
+    return value, tokens
