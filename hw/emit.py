@@ -27,7 +27,8 @@ for line in sys.argv[1].split(";"):
     libyosys.run_pass(line.strip(), design)
 """
 
-YOSYS_PASSES = "proc; opt_expr; opt_clean; opt_dff; opt_clean -purge"
+# Memories start without contents ($meminit), as they do on silicon.
+YOSYS_PASSES = "delete t:$meminit*; proc; opt_expr; opt_clean; opt_dff; opt_clean -purge"
 
 
 def flat_ports(block):
@@ -147,9 +148,13 @@ def _normalise(text, port_order):
     return _WIRE.sub(renumber, text), found & {"clk", "rst"}
 
 
+# Not what is in a string, such as the name of a memory at its ports.
+_NAME = re.compile(r"(?<![\"\\])\\[^\s]+")
+
+
 def _plain_names(module):
     """Replace what Verilog would have to escape in public names, without making two names one."""
-    names = dict.fromkeys(re.findall(r"\\[^\s]+", module))
+    names = dict.fromkeys(_NAME.findall(module))
     taken = {name for name in names if re.fullmatch(r"\\\w+", name)}
     table = {}
     for name in names:
@@ -161,7 +166,7 @@ def _plain_names(module):
             candidate, count = f"{plain}_{count}", count + 1
         taken.add(candidate)
         table[name] = candidate
-    return re.sub(r"\\[^\s]+", lambda match: table.get(match[0], match[0]), module) if table else module
+    return _NAME.sub(lambda match: table.get(match[0], match[0]), module) if table else module
 
 
 _INSTANCE = re.compile(r"^  cell (\\\S+) (\\\S+)\n((?:    connect .*\n)*)  end$", re.MULTILINE)
@@ -195,7 +200,7 @@ def run_yosys(rtlil_text, tops):
         source, result = Path(folder, "design.il"), Path(folder, "design.v")
         source.write_text(rtlil_text)
         checks = "; ".join(f"hierarchy -check -top {top}" for top in tops) if len(tops) == 1 else "hierarchy -check"
-        script = f"read_rtlil {source}; {checks}; {YOSYS_PASSES}; setattr -mod -unset blackbox; write_verilog -noattr {result}"
+        script = f"read_rtlil {source}; {checks}; {YOSYS_PASSES}; setattr -mod -unset blackbox =A:blackbox; write_verilog -noattr {result}"
         run = subprocess.run(
             [sys.executable, "-c", YOSYS_RUNNER, script],
             capture_output=True,
