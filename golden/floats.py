@@ -110,16 +110,16 @@ def round_pack(fmt, sign, magnitude, exponent, sticky=False, *, nan=False, inf=F
     if np.any(sticky & (drop < 1)):
         raise ValueError("sticky is only defined where at least one bit is rounded away")
 
-    right = np.clip(drop, 0, 63).astype(np.uint64)
-    kept = np.where(drop > 63, 0, magnitude >> right) << np.clip(-drop, 0, 63).astype(np.uint64)
+    # Shifts by 64 and more are undefined: what lies that far below goes into the sticky bit.
     one = np.uint64(1)
-    half = (magnitude >> np.where(right > 0, right - one, 0).astype(np.uint64) & one).astype(bool)
-    half &= (drop > 0) & (drop < 65)
-    half = np.where(drop == 64, magnitude >> np.uint64(63) == one, half)
-    below = (one << np.where(right > 0, right - one, 0).astype(np.uint64)) - one
-    below = np.where(drop == 64, np.uint64(2**63 - 1), below)
-    rest = np.where(drop > 64, magnitude != 0, (magnitude & below != 0) & (drop > 0)) | sticky
-    up = half & (rest | (kept & one).astype(bool))
+    sticky = sticky | (magnitude != 0) & (drop > 64) | (magnitude & one != 0) & (drop == 64)
+    magnitude = np.where(drop > 64, 0, np.where(drop == 64, magnitude >> one, magnitude)).astype(np.uint64)
+    right = np.clip(drop, 0, 63).astype(np.uint64)
+    below_half = np.maximum(right, one) - one
+    kept = (magnitude >> right) << np.clip(-drop, 0, 63).astype(np.uint64)
+    half = (magnitude >> below_half & one != 0) & (drop > 0)
+    rest = (magnitude & ((one << below_half) - one) != 0) | sticky
+    up = half & (rest | (kept & one != 0))
 
     # The hidden one adds 1 to the exponent field, and so does a carry out of the rounding.
     word = ((leading + fmt.bias - 1) << fmt.fraction_width) + kept.astype(np.int64) + up

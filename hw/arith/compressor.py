@@ -1,0 +1,197 @@
+"""Carry-save addition: rows of full and half adders, and heaps of bits that they reduce level by level."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from hw.block import Block
+from hw.params import Parameters, integer
+
+__all__ = ["FullAdderRow", "HalfAdderRow", "Heap", "dadda_heights", "n_levels"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdderRowParameters(Parameters):
+    width: int = integer(8, low=1, high=4096, doc="adders in the row")
+
+
+class FullAdderRow(Block):
+    """Full adders side by side, carries not connected: ``a + b + c = sum + 2 * carry`` in every bit.
+
+    A block of its own so that synthesis can map each bit to the library's full adder. Combinational.
+    """
+
+    Parameters = AdderRowParameters
+    members_doc = {
+        "a": "first addend",
+        "b": "second addend",
+        "c": "third addend, the one that may come last",
+        "sum": "weight of the addends",
+        "carry": "twice the weight of the addends",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            "a": In(p.width), "b": In(p.width), "c": In(p.width), "sum": Out(p.width), "carry": Out(p.width),
+        })
+
+    def circuit(self):
+        m = Module()
+        half = Signal(self.width)
+        m.d.comb += half.eq(self.a ^ self.b)
+        m.d.comb += self.sum.eq(half ^ self.c)
+        m.d.comb += self.carry.eq((self.a & self.b) | (half & self.c))
+        return m
+
+
+class HalfAdderRow(Block):
+    """Half adders side by side: ``a + b = sum + 2 * carry`` in every bit. Combinational."""
+
+    Parameters = AdderRowParameters
+    members_doc = {
+        "a": "first addend",
+        "b": "second addend",
+        "sum": "weight of the addends",
+        "carry": "twice the weight of the addends",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            "a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width),
+        })
+
+    def circuit(self):
+        m = Module()
+        m.d.comb += self.sum.eq(self.a ^ self.b)
+        m.d.comb += self.carry.eq(self.a & self.b)
+        return m
+
+
+def dadda_heights(start):
+    """Dadda's column heights below ``start``, tallest first: 2, 3, 4, 6, 9, 13, ... reversed."""
+    heights = [2]
+    while heights[-1] < start:
+        heights.append(heights[-1] * 3 // 2)
+    return [height for height in reversed(heights) if height < start]
+
+
+def n_levels(start, end=2):
+    """Full-adder levels from columns of ``start`` bits to columns of at most ``end``."""
+    return sum(height >= end for height in dadda_heights(start))
+
+
+class Heap:
+    """Bits sorted by weight whose sum is wanted, modulo ``2**width``.
+
+    Addends are put in with :meth:`add`; :meth:`reduce` inserts full and half adders by Dadda's rule (as few and as
+    late as possible) until no column is taller than asked, and returns what is left as rows. Neighbouring adders of
+    one level share a row. In each column the bits that were added first are used first, so late bits go in last.
+    """
+
+    def __init__(self, m, name, width):
+        self._m, self._name = m, name
+        self.width = width
+        self._columns = [[] for _ in range(width)]
+        self._constant = 0
+        self._level = 0
+
+    def add(self, value, offset=0):
+        """Add an unsigned value times ``2**offset``."""
+        for index, bit in enumerate(Value.cast(value)):
+            if offset + index < self.width:
+                self._columns[offset + index].append(bit)
+
+    def add_signed(self, value, offset=0):
+        """Add a two's complement value times ``2**offset``: the inverted sign bit, and a constant for all heaps' ends."""
+        value = Value.cast(value)
+        self.add(Cat(value[:-1], ~value[-1]), offset)
+        self.add_constant(-1 << (offset + len(value) - 1))
+
+    def add_constant(self, constant):
+        """Add an integer; all constants are merged into one row."""
+        self._constant += constant
+
+    @property
+    def height(self):
+        """The tallest column, with the constant's."""
+        return max(len(column) + (self._constant >> index & 1) for index, column in enumerate(self._columns))
+
+    def reduce(self, height=2, levels=None):
+        """Reduce the columns to ``height``, in at most ``levels`` levels; returns rows, see :meth:`rows`."""
+        for index, column in enumerate(self._columns):
+            if self._constant >> index & 1:
+                column.append(Const(1))
+        self._constant = 0
+        targets = [target for target in dadda_heights(self.height) if target >= height]
+        for target in targets[:levels]:
+            self._reduce_to(target)
+        return self.rows()
+
+    def rows(self):
+        """The bits as a list of ``(offset, value)``, each a run of neighbouring columns."""
+        rows = []
+        for depth in range(max(map(len, self._columns))):
+            rows += [(low, Cat(self._columns[index][depth] for index in range(low, high)))
+                     for low, high in _runs([len(column) > depth for column in self._columns])]
+        return rows
+
+    def add_rows(self, rows):
+        """Add rows as :meth:`reduce` returns them (registered, perhaps)."""
+        for offset, value in rows:
+            self.add(value, offset)
+
+    def total(self):
+        """The sum, as one carry-propagate addition of the two rows that are left."""
+        self.reduce(2)
+        operands = []
+        for depth in range(2):
+            operand = Signal(self.width, name=f"{self._name}_operand_{depth}")
+            bits = [column[depth] if len(column) > depth else Const(0) for column in self._columns]
+            self._m.d.comb += operand.eq(Cat(bits))
+            operands.append(operand)
+        result = Signal(self.width, name=f"{self._name}_total")
+        self._m.d.comb += result.eq(operands[0] + operands[1])
+        return result
+
+    def _reduce_to(self, target):
+        """One level: at most ``target`` bits are left in every column, counting the carries that come in."""
+        self._level += 1
+        full, half, incoming = [], [], 0
+        for column in self._columns:
+            excess = max(0, len(column) + incoming - target)
+            full.append(excess // 2)
+            half.append(excess % 2)
+            incoming = excess // 2 + excess % 2
+        taken = [0] * self.width
+        sums = [[] for _ in range(self.width)]
+        carries = [[] for _ in range(self.width + 1)]
+        for kind, n_inputs, counts in ((FullAdderRow, 3, full), (HalfAdderRow, 2, half)):
+            for index in range(max(counts)):
+                for low, high in _runs([count > index for count in counts]):
+                    name = f"{self._name}_{self._level}_{kind.__name__[:4].lower()}_{index}_{low}"
+                    row = self._m.submodules[name] = kind(width=high - low)
+                    ports = (row.a, row.b, row.c) if n_inputs == 3 else (row.a, row.b)
+                    for depth, port in enumerate(ports):
+                        bits = [self._columns[at][taken[at] + depth] for at in range(low, high)]
+                        self._m.d.comb += port.eq(Cat(bits))
+                    for at in range(low, high):
+                        taken[at] += n_inputs
+                        sums[at].append(row.sum[at - low])
+                        carries[at + 1].append(row.carry[at - low])
+        self._columns = [
+            column[used:] + new_sums + new_carries
+            for column, used, new_sums, new_carries in zip(self._columns, taken, sums, carries)
+        ]
+
+
+def _runs(flags):
+    """The half-open ranges of neighbouring true flags."""
+    runs, start = [], None
+    for index, flag in enumerate([*flags, False]):
+        if flag and start is None:
+            start = index
+        elif not flag and start is not None:
+            runs.append((start, index))
+            start = None
+    return runs
