@@ -1,0 +1,49 @@
+"""Command line: run a block's standard testbench on exactly the configuration that the user wants to ship."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hw.cli import UsageError, add_block_arguments, block_from, reporting_errors
+from verif import harness, simulator
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m verif", description=__doc__)
+    add_block_arguments(parser)
+    parser.add_argument("--seed", type=int, default=1, help="seed of the stimulus (default 1)")
+    parser.add_argument("--sim", metavar="|".join(simulator.SIMULATORS), help="simulator (default: SIM, else Icarus where installed)")
+    parser.add_argument("--waves", metavar="DIR", nargs="?", const="build/waves", help="keep waveforms in this folder")
+    parser.add_argument("-n", "--count", type=int, default=harness.DEFAULT_COUNT, help="beats of stimulus, about")
+    options = parser.parse_args(arguments)
+    if options.count < 1:
+        raise UsageError(f"--count must be an integer from 1, not {options.count}")
+    if options.seed < 0:
+        raise UsageError(f"--seed must be an integer from 0, not {options.seed}")
+    block = block_from(options)
+    try:
+        sim = simulator.choose(options.sim)
+        result = harness.run_bench(
+            block,
+            seed=options.seed,
+            sim=sim,
+            count=options.count,
+            waves=bool(options.waves),
+            keep=Path(options.waves, block.base_name) if options.waves else None,
+        )
+    except simulator.SimulatorError as error:
+        raise UsageError(str(error)) from None
+    print(f"simulator {sim}, seed {options.seed}, {result.cycles} cycles, {result.stalls} stalls, "
+          f"{result.idles} idle cycles, {result.resets} resets in mid-flight")
+    for name, hits in sorted(result.bins.items()):
+        print(f"  {name}: {hits}")
+    for message in result.messages:
+        print(message, file=sys.stderr)
+    if options.waves:
+        print(f"waveforms in {Path(options.waves, block.base_name)}")
+    print(result.line())
+    return 0 if result.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(reporting_errors(main))

