@@ -23,7 +23,7 @@ def members(block):
     result = []
     for name, member in block.signature.members.items():
         is_stream = member.is_signature and isinstance(member.signature, stream.Signature)
-        shape = member.signature.payload_shape if is_stream else member.shape
+        shape = member.signature.members["payload"].shape if is_stream else member.shape
         result.append(
             {
                 "name": name,
