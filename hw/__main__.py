@@ -1,0 +1,98 @@
+"""Command line of the generator: list the blocks, emit Verilog, estimate area."""
+
+import argparse
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+from hw.cli import UsageError, add_block_arguments, blocks_from, reporting_errors
+from hw.contract import summary
+from hw.emit import MEMORY_BODIES
+from hw.package import build_package, write_files
+from hw.params import kind_of
+from hw.registry import PRESETS, UNITS, make_block, unit_class
+
+
+def list_blocks(options):
+    """Print every block with its parameters: type, default, what is legal; then the presets."""
+    if options.json:
+        print(json.dumps({name: _parameter_table(name) for name in UNITS}, indent=2))
+        return 0
+    for name in UNITS:
+        print(f"{name}: {summary(make_block(name))}")
+        for row in _parameter_table(name):
+            print(f"  {row['name']} ({row['type']}, default {row['default']}): {row['doc']}; {row['legal']}")
+        print()
+    print(f"presets: {', '.join(PRESETS)}")
+    return 0
+
+
+def _parameter_table(name):
+    rows = []
+    for item in fields(unit_class(name).Parameters):
+        kind = kind_of(item)
+        default = str(item.default).lower() if item.default is None or isinstance(item.default, bool) else item.default
+        rows.append(
+            {"name": item.name, "type": kind.type_name, "default": default, "legal": kind.legal, "doc": kind.doc}
+        )
+    return rows
+
+
+def emit_verilog(options):
+    """Write the Verilog package of one block, or of all blocks of a preset."""
+    blocks = blocks_from(options)
+    if options.name:
+        if len(blocks) > 1:
+            raise UsageError(f"--name {options.name!r} needs the name of one block")
+        if not options.name.isidentifier() or not options.name.isascii():
+            raise UsageError(f"--name must be a plain Verilog identifier, not {options.name!r}")
+        blocks = {options.name: block for block in blocks.values()}
+    folder = Path(options.output or Path("build", "verilog", options.config or options.unit))
+    try:
+        files = build_package(blocks, options.memory)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    try:
+        write_files(folder, files)
+    except OSError as error:
+        raise UsageError(f"cannot write to the output folder {str(folder)!r}: {error.strerror}") from None
+    for name, text in files.items():
+        print(f"{folder / name}  {len(text.encode()):,} bytes")
+    return 0
+
+
+def synthesise(options):
+    """Estimate area (and delay) of one block, or of all blocks of a preset."""
+    from hw.synthesis.command import run
+
+    return run(options, blocks_from(options))
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m hw", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    lister = commands.add_parser("list", help="the blocks, their parameters and what is legal")
+    lister.add_argument("--json", action="store_true", help="as JSON")
+    lister.set_defaults(run=list_blocks)
+
+    verilog = commands.add_parser("verilog", help="emit Verilog")
+    add_block_arguments(verilog, several=True)
+    verilog.add_argument("-o", "--output", metavar="DIR", help="output folder (default build/verilog/CONFIG)")
+    verilog.add_argument("--name", metavar="TOP", help="name of the top module (default: the block's name)")
+    verilog.add_argument("--memory", metavar="|".join(MEMORY_BODIES), default="model", help="memories: inferable, or black boxes")
+    verilog.set_defaults(run=emit_verilog)
+
+    synth = commands.add_parser("synth", help="estimate area")
+    add_block_arguments(synth, several=True)
+    synth.add_argument("-o", "--output", metavar="DIR", default="build/synth", help="folder for the JSON reports")
+    synth.add_argument("--liberty", metavar="FILE", help="standard-cell library, .lib or .lib.gz")
+    synth.set_defaults(run=synthesise)
+
+    options = parser.parse_args(arguments)
+    return options.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(reporting_errors(main))
