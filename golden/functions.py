@@ -1,0 +1,81 @@
+"""The function units, bit for bit: exponential, reciprocal and reciprocal square root of floating-point words."""
+
+import numpy as np
+
+from golden.floats import FP16, bit_length, decode
+from golden.function_tables import exponential_tables, reciprocal_root_table, reciprocal_table
+
+__all__ = ["exponential", "reciprocal", "reciprocal_root"]
+
+
+def exponential(x, fmt=FP16):
+    """``e**x``, at most 1 ulp from the exact value and monotone; words of ``fmt`` in and out, any shape.
+
+    ``t = |x| * log2(e)`` in fixed point, truncated; its integer part, complemented for negative x, is the exponent,
+    its fraction f gives ``2**f`` by a straight line, truncated to one bit more than the significand has, moved
+    right for subnormal results, and rounded half up there. |x| below about half an ulp of 1 gives 1.
+    """
+    number, tables = decode(fmt, x), exponential_tables(fmt)
+    width = tables.power.argument_width
+
+    product = np.int64(tables.product_bias)
+    for sign, shift in tables.addends(fmt.fraction_width):
+        product = product + sign * (number.significand << shift if shift >= 0 else number.significand >> -shift)
+    product >>= tables.guard
+    distance = fmt.bias + tables.top_exponent - number.field
+    near = (distance >= 0) & (distance < 16)
+    aligned = product << (tables.top_exponent + width - tables.product_fraction)
+    fixed = np.where(near, aligned >> np.where(near, distance, 0), 0)
+
+    fixed = np.where(number.sign == 1, ~fixed, fixed)
+    field = (fixed >> width) + fmt.bias
+    power = tables.power(fixed & ((1 << width) - 1)) >> (tables.power.value_fraction - fmt.fraction_width - 1)
+    word = _pack(power, field, fmt)
+
+    far = (distance < 0) | number.is_inf
+    word = np.where(far, 0, word)
+    word = np.where((number.sign == 0) & (far | (field >= 2 * fmt.bias + 1)), fmt.infinity, word)
+    return np.where(number.is_nan, fmt.nan, word).astype(fmt.dtype)
+
+
+def _pack(significand, field, fmt):
+    """Round significands in [1, 2] with one bit below the last place half up, at the place of the result."""
+    right = np.clip(1 - field, 0, 62)
+    rounded = ((significand >> right) + 1) >> 1
+    # The hidden one of a normal number, or the carry, adds 1 to the exponent field.
+    return ((np.maximum(field, 1) - 1) << fmt.fraction_width) + rounded
+
+
+def reciprocal(x, fmt=FP16):
+    """``1 / x``, at most 1 ulp from the exact value; words of ``fmt`` in and out, any shape.
+
+    The normalised significand ``1 + f`` gives ``2 / (1 + f)`` in (1, 2] by a straight line, truncated to one bit more
+    than the significand has, moved right for subnormal results, and rounded half up there. Powers of two are exact.
+    """
+    number, table = decode(fmt, x), reciprocal_table(fmt)
+    fraction, exponent = _normalise(number, fmt)
+    value = table(fraction) >> (table.value_fraction - fmt.fraction_width - 1)
+    word = np.minimum(_pack(value, 2 * fmt.bias - 1 - exponent, fmt), fmt.infinity)
+    word = np.where(number.is_inf, 0, np.where(number.is_zero, fmt.infinity, word)) | number.sign << (fmt.width - 1)
+    return np.where(number.is_nan, fmt.nan, word).astype(fmt.dtype)
+
+
+def reciprocal_root(x, fmt=FP16):
+    """``1 / sqrt(x)``, at most 1 ulp from the exact value; words of ``fmt`` in and out, any shape.
+
+    The significand m, in [1, 2) or, where the exponent is odd, in [2, 4), gives ``2 / sqrt(m)`` in (1, 2] by a
+    straight line, rounded half up. Powers of four are exact. Negative numbers give NaN, ±0 gives ±Inf.
+    """
+    number, table = decode(fmt, x), reciprocal_root_table(fmt)
+    fraction, exponent = _normalise(number, fmt)
+    octave = (exponent - fmt.bias) & 1
+    value = table(octave << fmt.fraction_width | fraction) >> (table.value_fraction - fmt.fraction_width - 1)
+    word = _pack(value, fmt.bias - 1 - (exponent - fmt.bias - octave) // 2, fmt)
+    word = np.where(number.is_inf, 0, np.where(number.is_zero, fmt.infinity | number.sign << (fmt.width - 1), word))
+    return np.where(number.is_nan | ((number.sign == 1) & ~number.is_zero), fmt.nan, word).astype(fmt.dtype)
+
+
+def _normalise(number, fmt):
+    """The fraction and the exponent field, below 1 for subnormals, of numbers with the leading one in its place."""
+    left = fmt.fraction_width + 1 - bit_length(number.significand)
+    return (number.significand << left) & ((1 << fmt.fraction_width) - 1), number.field - left
