@@ -109,7 +109,7 @@ class Library:
 
 
 def read_text(path):
-    """The library's text, unpacked if it is compressed; OSError or ValueError in one sentence."""
+    """The library's text, unpacked if it is compressed; ValueError in one sentence if that cannot be had."""
     path = Path(path)
     try:
         data = path.read_bytes()
@@ -122,10 +122,7 @@ def read_text(path):
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error):
             raise ValueError(f"library {path} is a truncated or damaged gzip file") from None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+    return data.decode("utf-8", errors="replace")
 
 
 def read(path):

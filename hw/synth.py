@@ -1,0 +1,216 @@
+"""The synthesis flow: from Verilog to cell counts, area and delay, with everything that a figure depends on."""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from tabulate import tabulate
+
+from hw import liberty as liberty_reader
+from hw.synthesis import engine, figures, recipes, timing
+
+FLATTEN = ("auto", "flat", "hierarchy")
+SCHEMA = 1
+
+
+def synthesise(
+    files,
+    top,
+    liberty=None,
+    recipe="area",
+    period_ps=1000,
+    flatten=None,
+    memory="model",
+    name=None,
+    parameters=None,
+    clock="clk",
+    keep=None,
+    progress=lambda text: None,
+):
+    """Synthesise a design and return its report.
+
+    Parameters
+    ----------
+    files : paths of Verilog files
+    top : name of the top module
+    liberty : path of a Liberty file (.lib, .lib.gz), or None for Yosys' own gates and estimates
+    recipe : a name of :data:`hw.synthesis.recipes.RECIPES`
+    period_ps : the delay that ABC sizes for
+    flatten : "auto" (all but large modules that repeat), "flat", "hierarchy", or None for the recipe's own
+    memory : how the memories were emitted, for the report; they are black boxes here in any case
+    name, parameters : for the report
+    clock : the clock port; a design without it is timed from inputs to outputs
+    keep : a folder that receives the netlist, the log and the commands
+    progress : called with a few words at each stage
+    """
+    if recipe not in recipes.RECIPES:
+        raise ValueError(f"unknown recipe {recipe!r}: legal are {', '.join(recipes.RECIPES)}")
+    if flatten not in (None, *FLATTEN):
+        raise ValueError(f"flatten must be one of {', '.join(FLATTEN)}, not {flatten!r}")
+    if not isinstance(period_ps, (int, float)) or not period_ps > 0:
+        raise ValueError(f"period_ps must be a number above 0, not {period_ps!r}")
+    recipe = recipes.RECIPES[recipe]
+    library = liberty_reader.read(liberty) if liberty is not None else None
+    if library and (library.nand2 is None or library.buffer is None):
+        raise ValueError(f"library {liberty} has no two-input NAND or no buffer, which the flow needs")
+    files = [Path(file).resolve() for file in files]
+    with tempfile.TemporaryDirectory(prefix="synth-") as scratch:
+        folder = Path(scratch)
+        mode = flatten or recipe.flatten
+        if library:
+            (folder / "cells.lib").write_text(liberty_reader.read_text(liberty))
+        job = recipes.commands(recipe, files, top, library, folder, mode, period_ps)
+        trace = engine.run(job, folder, progress)
+        netlist = figures.read_netlist(folder)
+        numbers, rows = figures.count(netlist, top, library, folder)
+        versions = engine.tool_versions()
+        path = None
+        if library is None:
+            numbers |= figures.estimates(folder)
+            delay = {"method": None, "label": "none: delay needs a library"}
+        elif sta := timing.opensta_version():
+            versions["opensta"] = sta
+            progress("timing with OpenSTA")
+            delay, path = timing.opensta(folder, top, library, clock)
+        else:
+            delay = timing.abc(folder)
+        if keep is not None:
+            _keep(folder, Path(keep), path)
+        return {
+            "schema": SCHEMA,
+            "name": name or top,
+            "top": top,
+            "parameters": parameters or {},
+            "tools": versions,
+            "recipe": {
+                "name": recipe.name,
+                "doc": recipe.doc,
+                "period_ps": period_ps,
+                "booth": recipe.booth,
+                "adder_cells": _adder_cells(recipe, library),
+                "commands": [_relative(command, folder, files) for command in trace],
+            },
+            "library": library.describe() if library else None,
+            "sources": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+            "flattening": {"mode": mode, "kept_modules": sorted(row["module"] for row in rows if row["module"] != top)},
+            "memory": {"emitted_as": memory, "counted": "in bits, as black boxes; not in cells, area or delay"},
+            "figures": numbers,
+            "delay": delay,
+            "critical_path": path,
+            "modules": rows,
+        }
+
+
+def _adder_cells(recipe, library):
+    """The library cells that rows of adders are mapped to, in words."""
+    if library is None or not recipe.adder_cells or library.full_adder is None:
+        return "none: adders are plain logic"
+    return ", ".join(cell.name for cell in (library.full_adder, library.half_adder) if cell)
+
+
+def _relative(command, folder, files):
+    """A command without the paths of this machine, so that equal runs give equal reports."""
+    command = command.replace(f"{folder}/", "")
+    for file in files:
+        command = command.replace(f"{file}", file.name)
+    return command
+
+
+def _keep(folder, target, path):
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("mapped.v", "yosys.log", "commands.ys"):
+        write_text(target / name, (folder / name).read_text())
+    if path:
+        write_text(target / "critical_path.txt", path + "\n")
+
+
+def write_text(path, text):
+    """Write a file in one step: it is there whole, or as it was before."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, staging = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(staging, 0o644)
+        os.replace(staging, path)
+    except BaseException:
+        os.unlink(staging)
+        raise
+
+
+def write_json(report, path):
+    """Write a report as JSON, whole or not at all."""
+    write_text(path, json.dumps(report, indent=2) + "\n")
+
+
+def _number(value, digits=0):
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def table(reports):
+    """A table of reports for people, with the conditions that the figures hold under."""
+    reports = list(reports)
+    mapped = [report for report in reports if report["library"]]
+    parts = []
+    if mapped:
+        parts.append(_library_table(mapped))
+    if len(mapped) < len(reports):
+        parts.append(_estimate_table([report for report in reports if not report["library"]]))
+    return "\n\n".join(parts)
+
+
+def _common(report):
+    counts = report["figures"]
+    return [report["name"], *(_number(counts[key]) for key in ("cells", "flip_flops", "memory_bits"))]
+
+
+def _library_table(reports):
+    by_sta = any(report["delay"]["method"] == "opensta" for report in reports)
+    headers = ["block", "cells", "flip-flops", "memory bits", "µm²", "of it registers", "gate eq."]
+    headers += ["period ps", "with wire load", "any path ps"] if by_sta else ["logic delay ps (ABC)"]
+    rows = []
+    for report in reports:
+        counts, delay = report["figures"], report["delay"]
+        row = [*_common(report), _number(counts["area_um2"]), _number(counts["sequential_um2"])]
+        row.append(_number(counts["gate_equivalents"]))
+        keys = ("period_ps", "period_wire_load_ps", "worst_path_ps") if by_sta else ("logic_delay_ps",)
+        rows.append(row + [_number(delay.get(key)) for key in keys])
+    return _with_notes(headers, rows, reports)
+
+
+def _estimate_table(reports):
+    headers = ["block", "cells", "flip-flops", "memory bits", "transistors (est.)", "gate eq. (est.)", "depth (est.)"]
+    keys = ("transistors_estimate", "gate_equivalents_estimate", "logic_depth_estimate")
+    rows = [_common(report) + [_number(report["figures"][key]) for key in keys] for report in reports]
+    return _with_notes(headers, rows, reports)
+
+
+def _with_notes(headers, rows, reports):
+    align = ["left"] + ["right"] * (len(headers) - 1)
+    text = tabulate(rows, headers=headers, colalign=align, disable_numparse=True)
+    return text + "\n" + "\n".join(dict.fromkeys(note for report in reports for note in notes(report)))
+
+
+def notes(report):
+    """The sentences that a figure must not be quoted without."""
+    recipe, library = report["recipe"], report["library"]
+    if library:
+        yield f"library {library['name']} ({library['corner']}; {library['file']}, sha256 {library['sha256'][:12]})"
+    else:
+        yield "no library: mapped to Yosys' own gates; transistors, gate equivalents (4 transistors) and depth are estimates"
+    tools = ", ".join(f"{tool} {version}" for tool, version in report["tools"].items())
+    target = f" for {recipe['period_ps']} ps" if library else ""
+    yield f"recipe {recipe['name']}{target}; adder cells: {recipe['adder_cells']}; {tools}"
+    kept = report["flattening"]["kept_modules"]
+    yield f"flattening {report['flattening']['mode']}" + (f", modules kept: {len(kept)}" if kept else ", no module kept")
+    yield f"memories are counted {report['memory']['counted']}"
+    yield f"delay: {report['delay']['label']}"
+
+
+def report_path(folder, name):
+    """Where a block's report goes."""
+    return Path(folder) / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.json"

@@ -1,0 +1,1 @@
+"""The parts of the synthesis flow; :mod:`hw.synth` puts them together."""

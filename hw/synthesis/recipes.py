@@ -1,0 +1,113 @@
+"""Named synthesis recipes: what is done to a design from Verilog to cells, as Yosys commands."""
+
+from dataclasses import dataclass
+
+from hw.synthesis.adders import FOLD, ROW_PREFIXES, STUBS, library_rules
+
+MEMORY_PREFIX = "memory_"
+GATES = "cmos"  # Yosys' own gates for which it knows transistor counts
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way from RTL to cells.
+
+    ``abc`` is the script of ABC, ``{D}`` standing for the wanted delay; ``adder_cells`` maps rows of adders to the
+    library's own adder cells; ``flatten`` is the mode used unless another is asked for.
+    """
+
+    name: str
+    doc: str
+    abc: str
+    adder_cells: bool = True
+    booth: bool = False
+    flatten: str = "auto"
+    whole: int = 120_000
+    part: int = 3_000
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            "area",
+            "smallest area that still meets the wanted period: structural choices, mapping, buffering, sizing",
+            "&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",
+        ),
+        Recipe(
+            "A",
+            "the recipe under which the published peers were measured; flat, adders as plain logic",
+            "&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",
+            adder_cells=False,
+            flatten="flat",
+        ),
+    )
+}
+
+
+def commands(recipe, files, top, library, folder, flatten, period_ps):
+    """The job for :mod:`hw.synthesis.worker`: Yosys commands and steps, from Verilog files to a mapped netlist.
+
+    Without a library the design is mapped to Yosys' own gates. ``folder`` receives the intermediate files and has the
+    unpacked library as ``cells.lib``.
+    """
+    liberty_path = folder / "cells.lib"
+    adder_cells = recipe.adder_cells and library is not None and library.full_adder is not None
+    job = [
+        "# reading",
+        *(f"read_verilog {file}" for file in files),
+        f"hierarchy -check -top {top}",
+        "proc -norom",
+        f"blackbox {MEMORY_PREFIX}*",
+    ]
+    if adder_cells:
+        (folder / "stubs.v").write_text(STUBS)
+        (folder / "fold.v").write_text(FOLD)
+        (folder / "cells.v").write_text(library_rules(library.full_adder, library.half_adder))
+        job += [f"read_verilog -lib {folder / 'stubs.v'}", ["adder_rows", ROW_PREFIXES, f"{folder / 'rows.v'}"]]
+    job += [
+        "# flattening",
+        ["flatten", top, flatten, recipe.whole, recipe.part],
+        "# coarse synthesis",
+        f"synth -top {top} -run coarse:fine{' -booth' if recipe.booth else ''}",
+        ["box_memories", f"{folder / 'memories.json'}"],
+        "# fine synthesis",
+        "opt -fast -full",
+        "opt -full",
+    ]
+    if adder_cells:
+        job += [f"techmap -map {folder / 'fold.v'}", "opt -fast"] * 2
+        job += [["half_used_adders", f"{folder / 'half_used'}"]]
+    job += ["techmap", "opt -fast"]
+    if library is None:
+        job += [
+            "dfflegalize -cell $_DFF_P_ x",
+            "# mapping to Yosys' gates",
+            f"abc -g {GATES}",
+        ]
+    else:
+        (folder / "constraints").write_text(
+            f"set_driving_cell {library.buffer.name}\nset_load {output_load(library):.3f}\n"
+        )
+        job += [f"dfflibmap -liberty {liberty_path}", "opt -fast"]
+        if adder_cells:
+            job += [f"techmap -map {folder / 'cells.v'}", "techmap", "opt -fast"]
+        script = recipe.abc.replace(" ", ",")
+        job += [
+            f"# mapping to {library.name}",
+            f"abc -liberty {liberty_path} -constr {folder / 'constraints'} -D {period_ps} -script +{script}",
+        ]
+    job += ["# counting", "opt_clean -purge"]
+    if library is None:
+        job += [f"tee -q -o {folder / 'transistors.json'} stat -tech cmos -json"]
+        job += [f"tee -q -o {folder / 'depth.txt'} ltp -noff"]
+    return [
+        *job,
+        f"write_json -noscopeinfo {folder / 'mapped.json'}",
+        f"write_verilog -noattr -noexpr -nohex {folder / 'mapped.v'}",
+    ]
+
+
+def output_load(library):
+    """The load assumed at every output: four of the smallest buffers, in fF."""
+    return 4 * next(iter(library.buffer.inputs.values()))
