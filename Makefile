@@ -1,0 +1,67 @@
+# `make verilog` and `make test` do all their own set-up; `make help` lists the targets.
+
+PYTHON ?= python3
+CONFIG ?= small
+UNIT   ?=
+PARAMS ?=
+MEMORY ?= model
+LIBERTY ?=
+SIM    ?=
+
+BUILD := build
+VENV  := $(BUILD)/venv
+PY    := $(VENV)/bin/python
+
+# Nothing outside the project's folder is written: caches and temporary files stay in build/.
+export XDG_CACHE_HOME := $(CURDIR)/$(BUILD)/cache
+export PIP_NO_CACHE_DIR := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(BUILD)/pycache
+export TMPDIR := $(CURDIR)/$(BUILD)/tmp
+ifneq ($(SIM),)
+export SIM
+endif
+
+# With UNIT and no CONFIG of the user's own, PARAMS override the preset's values.
+BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup verilog test test-quick synth list clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo 'Variables: CONFIG=tiny|small|edge|disc UNIT=block PARAMS="name=value ..." MEMORY=model|macro SIM=icarus|verilator LIBERTY=file.lib[.gz]'
+
+setup: $(VENV)/ready ## the virtual environment with pinned versions (the other targets call it)
+
+$(VENV)/ready: requirements.txt
+	@mkdir -p $(TMPDIR)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $(PYTHON) must be Python 3.11 or newer (choose another with PYTHON=...)" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
+	  { echo "error: $(PYTHON) lacks the venv module (on Debian and Ubuntu it is the package python3-venv)" >&2; exit 2; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PY) -m pip install --quiet --progress-bar on --requirement requirements.txt
+	@touch $@
+
+verilog: $(VENV)/ready ## Verilog of all blocks, or of UNIT, in build/verilog/CONFIG
+	@mkdir -p $(TMPDIR)
+	$(PY) -m hw verilog $(BLOCK) --memory $(MEMORY) -o $(BUILD)/verilog/$(CONFIG)
+
+test: $(VENV)/ready ## every test
+	@mkdir -p $(TMPDIR)
+	$(PY) -m pytest -n 2 --dist worksteal
+
+test-quick: $(VENV)/ready ## the tests that are fast
+	@mkdir -p $(TMPDIR)
+	$(PY) -m pytest -n 2 --dist worksteal -m 'not slow'
+
+synth: $(VENV)/ready ## area (and delay) of all blocks, or of UNIT, in build/synth
+	@mkdir -p $(TMPDIR)
+	$(PY) -m hw synth $(BLOCK) $(if $(LIBERTY),--liberty $(LIBERTY)) -o $(BUILD)/synth
+
+list: $(VENV)/ready ## the blocks and their parameters
+	@$(PY) -m hw list
+
+clean: ## remove build/
+	rm -rf $(BUILD)
