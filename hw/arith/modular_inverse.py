@@ -1,0 +1,63 @@
+"""The inverse of an odd number modulo a power of two, one bit a clock."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib.wiring import In, Out
+
+from hw.block import Block
+from hw.params import Parameters, integer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModularInverseParameters(Parameters):
+    width: int = integer(8, low=1, high=64, doc="bits of the number and of its inverse")
+
+
+class ModularInverse(Block):
+    """``inverse = number**-1 mod 2**width`` for an odd number, found anew whenever the number changes.
+
+    This is long division of 1 by the number from the lowest bit up: the remainder's lowest bit is the next bit of the
+    quotient, and subtracting the number where that bit is set leaves an even remainder to be halved. One subtractor
+    and no multiplication.
+
+    ``ready`` says that ``inverse`` belongs to the present ``number``; it falls in the very clock in which the number
+    changes, and rises width + 1 clocks later. The number may change at any time, also before that.
+    """
+
+    Parameters = ModularInverseParameters
+    members_doc = {
+        "number": "odd; a change restarts the division",
+        "inverse": "number * inverse = 1 modulo 2**width, while ready is 1",
+        "ready": "the inverse is that of the present number",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {"number": In(p.width), "inverse": Out(p.width), "ready": Out(1)})
+
+    def circuit(self):
+        m = Module()
+        divisor = Signal(self.width, reset_less=True)
+        remainder = Signal(max(1, self.width - 1), reset_less=True)
+        # Bits come in at the top behind a marker, and the marker's arrival at the bottom ends the division.
+        quotient = Signal(self.width + 1, reset_less=True)
+        loaded = Signal()
+        changed = Signal()
+        finished = quotient[0]
+        difference = Signal(self.width)
+        m.d.comb += [
+            changed.eq(~loaded | (divisor != self.number)),
+            difference.eq(remainder - (divisor & remainder[0].replicate(self.width))),
+            self.inverse.eq(quotient[1:]),
+            self.ready.eq(finished & ~changed),
+        ]
+        with m.If(changed):
+            m.d.sync += [
+                loaded.eq(1),
+                divisor.eq(self.number),
+                remainder.eq(1),
+                quotient.eq(Const(1 << self.width, self.width + 1)),
+            ]
+        with m.Elif(~finished):
+            m.d.sync += [remainder.eq(difference[1:]), quotient.eq(Cat(quotient[1:], remainder[0]))]
+        return m

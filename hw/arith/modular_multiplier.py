@@ -1,0 +1,90 @@
+"""Products modulo a power of two: by a constant in few additions, and of two variables."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib.wiring import In, Out
+
+from hw.arith.compressor import Heap
+from hw.block import Block
+from hw.params import Parameters, integer
+
+__all__ = ["ConstantModularMultiplier", "ModularMultiplier", "signed_digits"]
+
+
+def signed_digits(multiplier, width):
+    """The non-adjacent form of ``multiplier`` modulo ``2**width``: ``[(exponent, +1 or -1)]``, as few digits as possible."""
+    digits = []
+    for exponent in range(width):
+        if multiplier >> exponent & 1:
+            sign = 2 - (multiplier >> exponent & 3)
+            digits.append((exponent, sign))
+            multiplier -= sign << exponent
+    return digits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantModularMultiplierParameters(Parameters):
+    width: int = integer(8, low=1, high=64, doc="bits of the operand and of the product")
+    multiplier: int = integer(1, low=0, high=(1 << 64) - 1, doc="the constant")
+
+
+class ConstantModularMultiplier(Block):
+    """``product = (multiplicand * multiplier) mod 2**width``, by shifting and adding. Combinational.
+
+    One addend for each digit of the constant's non-adjacent form, and of each addend only the bits below
+    ``2**width``; carry-save adders bring them down to two, which one adder sums.
+    """
+
+    Parameters = ConstantModularMultiplierParameters
+    members_doc = {"multiplicand": "unsigned", "product": "unsigned, modulo 2**width"}
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {"multiplicand": In(p.width), "product": Out(p.width)})
+
+    def circuit(self):
+        m = Module()
+        heap = Heap(m, "heap", self.width)
+        negated = Signal(self.width)
+        m.d.comb += negated.eq(~self.multiplicand)
+        for exponent, sign in signed_digits(self.multiplier, self.width):
+            if sign > 0:
+                heap.add(self.multiplicand[: self.width - exponent], exponent)
+            else:
+                # -x = ~x + 1: the ones of all subtractions are merged into one constant.
+                heap.add(negated[: self.width - exponent], exponent)
+                heap.add_constant(1 << exponent)
+        m.d.comb += self.product.eq(heap.total())
+        return m
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModularMultiplierParameters(Parameters):
+    width: int = integer(8, low=1, high=64, doc="bits of both operands and of the product")
+
+
+class ModularMultiplier(Block):
+    """``product = (multiplicand * multiplier) mod 2**width``: the lower triangle of an AND array. Combinational."""
+
+    Parameters = ModularMultiplierParameters
+    members_doc = {
+        "multiplicand": "unsigned",
+        "multiplier": "unsigned",
+        "product": "unsigned, modulo 2**width",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            "multiplicand": In(p.width), "multiplier": In(p.width), "product": Out(p.width),
+        })
+
+    def circuit(self):
+        m = Module()
+        heap = Heap(m, "heap", self.width)
+        for exponent in range(self.width):
+            kept = self.width - exponent
+            partial = Signal(kept, name=f"partial_{exponent}")
+            m.d.comb += partial.eq(self.multiplicand[:kept] & self.multiplier[exponent].replicate(kept))
+            heap.add(partial, exponent)
+        m.d.comb += self.product.eq(heap.total())
+        return m
