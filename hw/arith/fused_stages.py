@@ -1,0 +1,318 @@
+"""The three combinational stages of the fused multiply-add datapath."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from hw.arith.compressor import FullAdderRow, Heap
+from hw.arith.end_around import EndAroundAdder
+from hw.arith.leading_zeros import LeadingZeroCounter
+from hw.arith.multiplier import add_unsigned_product
+from hw.arith.shifter import LogShifter
+from hw.block import Block
+from hw.formats import FP32, float_format
+from hw.params import Parameters, choice, flag
+
+__all__ = ["FusedProduct", "FusedSum", "FusedRound", "FusedParameters", "operand_layout"]
+
+_GROUP = 8
+"""Bits of a group of the sum: the second stage shifts zeros out by groups, the third one inside a group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusedParameters(Parameters):
+    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
+    wide: bool = flag(False, doc="whether results may be FP32 words and may have their signs cleared")
+
+
+def operand_layout(fmt):
+    """A finite operand is ``(-1)**sign * (hidden, fraction) * 2**(exponent - bias - fraction_width)``.
+
+    The exponent may leave the format's range on both sides; the largest field marks Inf and NaN, with ``hidden`` set.
+    """
+    return data.StructLayout({
+        "fraction": fmt.fraction_width,
+        "hidden": 1,
+        "exponent": signed(fmt.exponent_width + 2),
+        "sign": 1,
+    })
+
+
+def window_width(fmt):
+    """The product with two bits below it, two guard bits above it, and the addend left of them."""
+    return 3 * fmt.precision + 4
+
+
+def _control_fields(parameters):
+    """What travels with the number: specials, and for wide results what is wanted."""
+    return {"is_nan": 1, "is_inf": 1} | ({"widen": 1} if parameters.wide else {})
+
+
+def _pass_on(source, target):
+    return [target[name].eq(source[name]) for name in ("is_nan", "is_inf", "widen") if name in target.shape().members]
+
+
+def product_layout(parameters):
+    """Between the first and the second stage."""
+    fmt = float_format(parameters.format)
+    return data.StructLayout({
+        "sum": window_width(fmt),
+        "carry": 2 * fmt.precision,      # of weight 8 in the window
+        "lost": 1,                       # the addend has a one below the window
+        "limit": signed(fmt.exponent_width + 3),
+        "sign": 1,                       # of the product, or of a special
+        "subtract": 1,
+        **_control_fields(parameters),
+        **({"absolute": 1} if parameters.wide else {}),
+    })
+
+
+def sum_layout(parameters):
+    """Between the second and the third stage."""
+    fmt = float_format(parameters.format)
+    return data.StructLayout({
+        "significand": fmt.precision + _GROUP,
+        "lost": 1,
+        "limit": signed(fmt.exponent_width + 3),
+        "limited": 1,                    # whether the limit lies within the first group
+        "sign": 1,
+        **_control_fields(parameters),
+    })
+
+
+class FusedProduct(Block):
+    """Carry-save product, addend shifted into the window beside it, and one row of full adders for both. Combinational.
+
+    At the left end of the window the addend's exponent is that of the largest sum; the shift amount is the distance of
+    its true exponent. Where it is larger still, or the product is zero, it stays at the left end: what is right of it
+    then only decides roundings. A subtracted addend is inverted, with ones beyond both of its ends.
+    """
+
+    Parameters = FusedParameters
+    members_doc = {
+        "a": "multiplicand, see operand_layout",
+        "b": "multiplier",
+        "c": "addend",
+        "product_zero": "whether a or b is zero",
+        "widen": "the result is wanted as an FP32 word",
+        "absolute": "the result is wanted with sign 0",
+        "product": "the window in carry-save form; limit is how many zeros may be shifted out on the left",
+    }
+
+    def __init__(self, **parameters):
+        def members(p):
+            operand = operand_layout(float_format(p.format))
+            options = {"widen": In(1), "absolute": In(1)} if p.wide else {}
+            return {"a": In(operand), "b": In(operand), "c": In(operand), "product_zero": In(1), **options,
+                    "product": Out(product_layout(p))}
+
+        super().__init__(parameters, members)
+
+    def circuit(self):
+        m = Module()
+        fmt = float_format(self.format)
+        p, window = fmt.precision, window_width(fmt)
+        product_sign, subtract = Signal(), Signal()
+        m.d.comb += [product_sign.eq(self.a.sign ^ self.b.sign), subtract.eq(product_sign ^ self.c.sign)]
+
+        m.submodules.aligner = aligner = LogShifter(width=window, amount_width=bits_for(window), sticky=True)
+        m.d.comb += aligner.value.eq(Cat(Const(0, window - p), self.c.fraction, self.c.hidden))
+        m.d.comb += aligner.amount.eq(self._amount(m, len(aligner.amount)))
+        addend = Signal(window)
+        m.d.comb += addend.eq(aligner.shifted ^ subtract.replicate(window))
+
+        heap = Heap(m, "product", 2 * p)
+        add_unsigned_product(m, heap, Cat(self.a.fraction, self.a.hidden), Cat(self.b.fraction, self.b.hidden), "partial")
+        rows = _two_rows(m, heap.reduce(2), 2 * p)
+        m.submodules.merge = merge = FullAdderRow(width=2 * p)
+        m.d.comb += [merge.a.eq(rows[0]), merge.b.eq(rows[1]), merge.c.eq(addend[2:2 * p + 2])]
+        m.d.comb += [
+            self.product.sum.eq(Cat(addend[:2], merge.sum, addend[2 * p + 2:])),
+            self.product.carry.eq(merge.carry),
+            self.product.lost.eq(aligner.lost),
+        ]
+        self._specials(m, product_sign, subtract)
+        if self.wide:
+            m.d.comb += [self.product.widen.eq(self.widen), self.product.absolute.eq(self.absolute)]
+        return m
+
+    def _amount(self, m, width):
+        fmt, a, b, c = float_format(self.format), self.a, self.b, self.c
+        above = fmt.precision + 3 - fmt.bias
+        distance, stay = Signal(signed(fmt.exponent_width + 3)), Signal()
+        m.d.comb += distance.eq(a.exponent + b.exponent - c.exponent + above)
+        m.d.comb += stay.eq(distance[-1] | self.product_zero)
+        m.d.comb += self.product.limit.eq(Mux(stay, c.exponent - 1, a.exponent + b.exponent + (above - 1)))
+        amount = distance[:width]
+        if 2 * (fmt.max_exponent - 1) - 1 + above >> width:
+            amount |= distance[width:-1].any().replicate(width)
+        return amount & ~stay.replicate(width)
+
+    def _specials(self, m, product_sign, subtract):
+        """Inf and NaN override the number, with a sign that is right if nothing seems to be subtracted."""
+        fmt = float_format(self.format)
+        nan, inf = Signal(3), Signal(3)
+        for index, operand in enumerate((self.a, self.b, self.c)):
+            special = Signal(name=f"special_{index}")
+            m.d.comb += [
+                special.eq(operand.exponent == fmt.max_exponent),
+                nan[index].eq(special & operand.fraction.any()),
+                inf[index].eq(special & ~operand.fraction.any()),
+            ]
+        product_inf, is_nan, is_inf = inf[:2].any(), Signal(), Signal()
+        m.d.comb += [
+            is_nan.eq(nan.any() | (product_inf & (self.product_zero | (inf[2] & subtract)))),
+            is_inf.eq(inf.any() & ~is_nan),
+            self.product.is_nan.eq(is_nan),
+            self.product.is_inf.eq(is_inf),
+            self.product.sign.eq(Mux(inf[2], self.c.sign, product_sign) & ~is_nan),
+            self.product.subtract.eq(subtract & ~inf.any() & ~is_nan),
+        ]
+
+
+class FusedSum(Block):
+    """Magnitude of the sum, with leading zeros shifted out by groups of 8 as far as the limit allows. Combinational."""
+
+    Parameters = FusedParameters
+    members_doc = {
+        "product": "from FusedProduct",
+        "total": "significand with at most 7 leading zeros unless the limit came first or it is zero",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {"product": In(product_layout(p)), "total": Out(sum_layout(p))})
+
+    def circuit(self):
+        m = Module()
+        fmt, product, total = float_format(self.format), self.product, self.total
+        window = window_width(fmt)
+        n_groups = -(-window // _GROUP)
+        m.submodules.adder = adder = EndAroundAdder(width=window)
+        m.d.comb += [
+            adder.a.eq(product.sum),
+            adder.b.eq(product.carry << 3),
+            adder.subtract.eq(product.subtract),
+            adder.lost.eq(product.lost),
+        ]
+        # Groups count from the left. The first one with a one in it, or that the limit lies in, comes to the left end.
+        n_kept = len(total.significand)
+        padded = Cat(Const(0, max(n_kept, 2 * _GROUP) + _GROUP * n_groups - window), adder.magnitude)
+        nonzero, bound, chosen = Signal(n_groups), Signal(n_groups), Signal(n_groups)
+        views, rests = [], []
+        for index in range(n_groups):
+            rest = padded[:len(padded) - _GROUP * index]
+            views.append(rest[-n_kept:])
+            rests.append(rest[:-n_kept].any())
+            at_limit = product.limit[3:] == index
+            m.d.comb += nonzero[index].eq(rest[-_GROUP:].any())
+            m.d.comb += bound[index].eq(at_limit & ~product.widen if self._unbounded else at_limit)
+        hit = Signal(n_groups - 1)
+        m.d.comb += hit.eq(nonzero | bound)
+        m.d.comb += chosen.eq(Cat([~hit[:index].any() & hit[index] for index in range(n_groups - 1)], ~hit.any()))
+        m.d.comb += [
+            total.significand.eq(_chosen(m, chosen, views, "view")),
+            total.lost.eq(_chosen(m, chosen, rests, "rest") | product.lost),
+            total.limited.eq((chosen & bound).any()),
+            total.limit.eq(Cat(product.limit[:3], product.limit[3:] - _chosen(m, chosen, range(n_groups), "group"))),
+        ]
+        # An exact zero is positive unless both addends were negative.
+        sign = Mux(product.subtract, (product.sign ^ adder.negative) & nonzero.any(), product.sign)
+        m.d.comb += total.sign.eq(sign & ~product.absolute if self.wide else sign)
+        m.d.comb += _pass_on(product, total)
+        return m
+
+    @property
+    def _unbounded(self):
+        """Whether FP32 results have a larger exponent range than the sum's own."""
+        return self.wide and float_format(self.format).exponent_width < FP32.exponent_width
+
+
+class FusedRound(Block):
+    """The zeros that are left are shifted out, and the significand is rounded once to a word. Combinational."""
+
+    Parameters = FusedParameters
+    members_doc = {
+        "total": "from FusedSum",
+        "result": "the word; with wide 32 bits: a word of the format with zeros above, or an FP32 word",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            "total": In(sum_layout(p)), "result": Out(FP32.width if p.wide else float_format(p.format).width),
+        })
+
+    def circuit(self):
+        m = Module()
+        fmt, total = float_format(self.format), self.total
+        # A one at the limit makes the count stop there.
+        head = Signal(_GROUP)
+        stop = Signal(_GROUP)
+        m.d.comb += stop.eq(((1 << (_GROUP - 1)) >> total.limit[:3]) & total.limited.replicate(_GROUP))
+        m.d.comb += head.eq((total.significand[-_GROUP:] | stop)[1:])
+        m.submodules.counter = counter = LeadingZeroCounter(width=_GROUP - 1)
+        m.submodules.shifter = shifter = LogShifter(width=len(total.significand), amount_width=3, direction="left")
+        m.d.comb += [
+            counter.value.eq(head),
+            shifter.value.eq(total.significand),
+            shifter.amount.eq(counter.count),
+        ]
+        shifted = shifter.shifted
+        fraction, hidden = shifted[_GROUP:-1], shifted[-1]
+        exponent = Signal.like(total.limit)
+        m.d.comb += exponent.eq(total.limit + 1 - counter.count)
+        field = exponent[:fmt.exponent_width] & hidden.replicate(fmt.exponent_width)
+        up = Signal()
+        m.d.comb += up.eq(shifted[_GROUP - 1] & (shifted[:_GROUP - 1].any() | total.lost | shifted[_GROUP]))
+        rounded, magnitude = Signal(fmt.width - 1), Signal(fmt.width - 1)
+        overflow = Signal()
+        m.d.comb += [
+            rounded.eq(Cat(fraction, field) + up),
+            overflow.eq(hidden & (exponent >= fmt.max_exponent)),
+            magnitude.eq(Mux(total.is_nan, fmt.nan, Mux(total.is_inf | overflow, fmt.infinity, rounded))),
+            self.result.eq(Cat(magnitude, total.sign)),
+        ]
+        if self.wide:
+            with m.If(total.widen):
+                m.d.comb += self.result.eq(self._widened(m, fmt, magnitude, fraction, hidden, exponent))
+        return m
+
+    def _widened(self, m, fmt, magnitude, fraction, hidden, exponent):
+        total, below = self.total, FP32.fraction_width - fmt.fraction_width
+        if fmt.exponent_width == FP32.exponent_width:
+            return Cat(Const(0, below), magnitude, total.sign)
+        field, wide_fraction = Signal(FP32.exponent_width), Signal(fmt.fraction_width)
+        special = total.is_nan | total.is_inf
+        with m.If(special):
+            m.d.comb += [field.eq(FP32.max_exponent), wide_fraction.eq(total.is_nan << (fmt.fraction_width - 1))]
+        with m.Elif(hidden):
+            m.d.comb += [field.eq(exponent + (FP32.bias - fmt.bias)), wide_fraction.eq(fraction)]
+        return Cat(Const(0, below), wide_fraction, field, total.sign)
+
+
+def _two_rows(m, runs, width):
+    """The runs of bits that a heap of height 2 gives, as two addends."""
+    bits = [[Const(0, 1)] * width for _ in range(2)]
+    filled = [0] * width
+    for offset, value in runs:
+        for at, bit in enumerate(value, start=offset):
+            bits[filled[at]][at] = bit
+            filled[at] += 1
+    rows = [Signal(width, name=f"product_row_{depth}") for depth in range(2)]
+    m.d.comb += [row.eq(Cat(row_bits)) for row, row_bits in zip(rows, bits)]
+    return rows
+
+
+def _chosen(m, chosen, values, name):
+    """The value whose bit in the one-hot ``chosen`` is set."""
+    terms = []
+    for index, value in enumerate(values):
+        value = value if not isinstance(value, int) else Const(value, bits_for(len(chosen) - 1))
+        term = Signal(len(value), name=f"{name}_{index}")
+        m.d.comb += term.eq(value & chosen[index].replicate(len(value)))
+        terms.append(term)
+    while len(terms) > 1:
+        terms = [left | right for left, right in zip(terms[::2], terms[1::2])] + terms[len(terms) & ~1:]
+    return terms[0]
