@@ -1,0 +1,82 @@
+"""Every unit at several sizes: the standard testbench on the emitted Verilog."""
+
+import os
+
+import pytest
+
+from hw.registry import PRESETS, UNITS, make_block
+from verif.harness import run_bench
+
+SEED = int(os.environ.get("SEED", "1"))
+
+# The smallest legal size, sizes that are no power of two, every mode; (slow, parameters).
+POINTS = {
+    "dot_product_unit": [
+        (False, {"n_lanes": 1}),
+        (False, {"n_lanes": 5, "format": "bf16"}),
+        (False, {"n_lanes": 3, "format": "int8"}),
+        (True, {"n_lanes": 12, "align_width": 23}),
+        (True, {"n_lanes": 7, "align_width": 48, "format": "bf16"}),
+        (True, {"n_lanes": 33, "format": "int8"}),
+        (True, {"n_lanes": 64}),
+    ],
+    "vector_unit": [
+        (False, {"n_engines": 1, "n_lanes": 1, "bank_depth": 2}),
+        (False, {"n_engines": 4, "n_lanes": 3, "bank_depth": 5}),
+        (True, {"n_engines": 2, "n_lanes": 5, "bank_depth": 17, "format": "bf16"}),
+        (True, {"n_engines": 8, "n_lanes": 4, "bank_depth": 32}),
+    ],
+    "token_selector": [
+        (False, {"width": 1, "height": 1, "channels": 1, "patch": 1, "n_values": 1}),
+        (False, {"width": 7, "height": 5, "channels": 3, "patch": 2, "n_values": 4}),
+        (False, {"width": 9, "height": 6, "channels": 2, "patch": 4, "n_values": 5, "reference": "last"}),
+        (True, {"width": 32, "height": 32, "channels": 1, "patch": 2, "n_values": 64}),
+        (True, {"width": 16, "height": 16, "channels": 4, "patch": 2, "n_values": 8, "reference": "last"}),
+    ],
+    "hash_bank_mapper": [
+        (False, {"n_columns": 1, "n_banks": 1}),
+        (False, {"n_columns": 100, "n_banks": 8, "multiplier": "runtime"}),
+        (False, {"n_columns": 77, "n_banks": 4, "hash": "modular", "multiplier": None}),
+        (False, {"n_columns": 1000, "n_banks": 16, "hash": "range", "multiplier": None, "n_indices": 3}),
+        (False, {"n_columns": 500, "n_banks": 8, "hash": "xor_fold", "multiplier": None}),
+        (True, {"n_columns": 4096, "n_banks": 32, "multiplier": 2531}),
+    ],
+    "bitonic_sorter": [
+        (False, {"n": 2, "key_width": 1, "payload_width": 0}),
+        (False, {"n": 8, "signed": True, "descending": True, "network": "odd_even"}),
+        (False, {"n": 16, "key_width": 5, "payload_width": 3, "stable": True, "layers_per_stage": 3}),
+        (False, {"n": 4, "layers_per_stage": 0}),
+        (True, {"n": 32, "key_width": 12, "payload_width": 7, "layers_per_stage": 1, "network": "odd_even"}),
+    ],
+}
+
+
+def _name(parameters):
+    return "-".join(f"{key}={value}" for key, value in parameters.items())
+
+
+CASES = [
+    pytest.param(unit, parameters, marks=pytest.mark.slow if slow else (), id=f"{unit}-{_name(parameters)}")
+    for unit in UNITS
+    for slow, parameters in POINTS[unit]
+]
+
+
+@pytest.mark.parametrize("unit, parameters", CASES)
+def test_point(unit, parameters):
+    check(run_bench(make_block(unit, None, parameters), seed=SEED))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [name for name in PRESETS if name in ("tiny", "small")])
+@pytest.mark.parametrize("unit", UNITS)
+def test_preset(unit, config):
+    check(run_bench(make_block(unit, config), seed=SEED + 1))
+
+
+def check(result):
+    print(f"{result.line()}, seed {result.seed}, {result.sim}")
+    assert not result.messages, result.messages
+    assert result.passed, result.line()
+    assert result.stalls, "no output was ever stalled"
+    assert result.idles, "no input ever idled"
