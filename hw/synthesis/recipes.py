@@ -104,7 +104,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps):
     return [
         *job,
         f"write_json -noscopeinfo {folder / 'mapped.json'}",
-        f"write_verilog -noattr -noexpr -nohex {folder / 'mapped.v'}",
+        f"write_verilog -noattr -noexpr -nohex -simple-lhs {folder / 'mapped.v'}",
     ]
 
 
