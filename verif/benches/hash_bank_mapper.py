@@ -38,19 +38,23 @@ class HashBankMapperBench(Bench):
             bins["odd_multiplier" if given & 1 else "even_multiplier"] = 1
         bank_map = BankMap(n_columns=p.n_columns, n_banks=p.n_banks, hash=p.hash, multiplier=multiplier)
         words = self._words(count)
-        batch = Batch(inputs={}, outputs={}, bins=bins, statics=statics)
+        inputs, outputs, causes = {}, {}, {}
         bins["last_column"] = int((words == p.n_columns - 1).sum())
         if p.direction != "inverse":
-            batch.inputs["index"] = self._pack((words, max(1, p.index_width)))
-            batch.outputs["location"] = self._slots(*bank_map.locate(words))
+            inputs["index"] = self._pack((words, max(1, p.index_width)))
+            outputs["location"] = self._slots(*bank_map.locate(words))
+            causes["location"] = "index", list(range(len(words)))
         if p.direction != "forward":
             bank, address = self._split(words)
             index, in_range = bank_map.column(bank, address)
-            batch.inputs["slot"] = self._slots(bank, address)
-            batch.outputs["column"] = self._pack((index, max(1, p.index_width)), (in_range, 1))
+            inputs["slot"] = self._slots(bank, address)
+            outputs["column"] = self._pack((index, max(1, p.index_width)), (in_range, 1))
+            causes["column"] = "slot", list(range(len(words)))
             bins["in_range"], bins["empty_slot"] = int(in_range.sum()), int((~in_range).sum())
         self._batches += 1
-        return batch
+        # The inverse of a run-time multiplier is found first, while slots wait.
+        full_rate = tuple(name for name in inputs if name == "index" or not p.is_runtime)
+        return Batch(inputs, outputs, bins, statics, full_rate, causes)
 
     def _multiplier(self):
         """Small, large, even and random multipliers; the first two batches have an odd and an even one."""
