@@ -1,6 +1,5 @@
 """From blocks to Verilog: every distinct block becomes one RTLIL module, Yosys tidies them, and a writer makes them read well."""
 
-import re
 import subprocess
 import sys
 import tempfile
@@ -11,7 +10,7 @@ from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
-from hw.block import Block
+from hw.rtlil_text import black_box, normalise
 from hw.verilog import split_modules, tidy
 
 MEMORY_BODIES = ("model", "macro")
@@ -64,7 +63,7 @@ class Emission:
         self._parents = []
 
     def add_top(self, block, name=None):
-        """Emit a block as a top module; returns the module's name."""
+        """Emit a block, or any component, as a top module; returns the module's name."""
         name = self._emit(block, name or block.module_name)
         self._tops.append(name)
         return name
@@ -85,8 +84,8 @@ class Emission:
     def _emit(self, block, name):
         if self._parents:
             self._children[self._parents[-1]][name] = None
-        known = self._names.setdefault(name, block.key)
-        if known != block.key:
+        key = getattr(block, "key", id(block))
+        if self._names.setdefault(name, key) != key:
             raise ValueError(f"module name {name!r} is wanted by two different blocks")
         if name in self._rtlil:
             return name
@@ -102,17 +101,21 @@ class Emission:
             emit_src=False,
         )
         self._parents.pop()
-        text, self._clocking[name] = _normalise(text, list(ports))
-        if block.is_memory and self.memory == "macro":
+        modules, self._clocking[name] = normalise(text, list(ports))
+        if self.memory == "macro" and getattr(block, "is_memory", False):
             self.macros[name] = block.describe()
-            text = _black_box(text)
-        self._rtlil[name] = text  # after its children, which were emitted while it was elaborated
+            modules = {name: black_box(modules[name])}
+        self._rtlil[name] = modules  # after its children, which were emitted while it was elaborated
         return name
 
     def verilog(self):
         """Run Yosys and return ``{module name: Verilog text}``, children before parents."""
-        modules = split_modules(run_yosys("".join(self._rtlil.values()), self._tops))
-        return {name: tidy(modules[name], black_box=name in self.macros) for name in self._rtlil}
+        rtlil_text = "".join(text for modules in self._rtlil.values() for text in modules.values())
+        written = split_modules(run_yosys(rtlil_text, self._tops))
+        return {
+            name: "\n".join(tidy(written[module], black_box=module in self.macros) for module in reversed(modules))
+            for name, modules in self._rtlil.items()
+        }
 
     def below(self, name):
         """The names of a module and of everything that it contains."""
@@ -120,78 +123,6 @@ class Emission:
         for child in self._children[name]:
             found |= self.below(child)
         return found
-
-
-_WIRE = re.compile(r"^  wire width (\d+) (input|output) \d+ +(\\\S+)$", re.MULTILINE)
-
-
-def _normalise(text, port_order):
-    """Make Amaranth's RTLIL plain: no power-up values, plain identifiers, clk and rst first and only where used.
-
-    Returns the text and the set of clocking ports that the module has.
-    """
-    text = re.sub(r"^ *attribute \\(init|generator|top|src|full_case) .*\n", "", text, flags=re.MULTILINE)
-    if len(re.findall(r"^module ", text, re.MULTILINE)) != 1:
-        raise ValueError("a block must not contain submodules that are no blocks")
-    text = text[text.index("module "):]
-    for unused in ("clk", "rst"):
-        # A port that nothing but its own declaration mentions.
-        if len(re.findall(rf"\\{unused}(?=\s)", text)) == 1:
-            text = re.sub(rf"^  wire width 1 input \d+ +\\{unused}\n", "", text, flags=re.MULTILINE)
-    text = _instance_nets(_plain_names(text))
-    found = {match[3][1:] for match in _WIRE.finditer(text)}
-    rank = {name: index for index, name in enumerate(["clk", "rst", *port_order], start=1)}
-
-    def renumber(match):
-        return f"  wire width {match[1]} {match[2]} {rank.get(match[3][1:], len(rank) + 1)} {match[3]}"
-
-    return _WIRE.sub(renumber, text), found & {"clk", "rst"}
-
-
-# Not what is in a string, such as the name of a memory at its ports.
-_NAME = re.compile(r"(?<![\"\\])\\[^\s]+")
-
-
-def _plain_names(module):
-    """Replace what Verilog would have to escape in public names, without making two names one."""
-    names = dict.fromkeys(_NAME.findall(module))
-    taken = {name for name in names if re.fullmatch(r"\\\w+", name)}
-    table = {}
-    for name in names:
-        if name in taken:
-            continue
-        plain = "\\" + re.sub(r"_{3,}", "__", re.sub(r"\W", "_", name[1:])).rstrip("_")
-        candidate, count = plain, 2
-        while candidate in taken:
-            candidate, count = f"{plain}_{count}", count + 1
-        taken.add(candidate)
-        table[name] = candidate
-    return _NAME.sub(lambda match: table.get(match[0], match[0]), module) if table else module
-
-
-_INSTANCE = re.compile(r"^  cell (\\\S+) (\\\S+)\n((?:    connect .*\n)*)  end$", re.MULTILINE)
-
-
-def _instance_nets(module):
-    """Name the nets at an instance's ports ``instance_port``; Amaranth has them as ``port`` and ``port_17``."""
-    ports = {match[3] for match in _WIRE.finditer(module)}
-    taken = set(re.findall(r"\\[^\s]+", module))
-    table = {}
-    for _, instance, connections in _INSTANCE.findall(module):
-        for port, net in re.findall(r"connect (\\\S+) (\\\S+)$", connections, re.MULTILINE):
-            name = f"{instance}_{port[1:]}"
-            if net not in ports and net not in table and name not in taken and re.fullmatch(re.escape(port) + r"(_\d+)?", net):
-                table[net] = name
-                taken.add(name)
-    # Not the port in "connect port net", which belongs to the child.
-    return re.sub(r"(?<!    connect )\\[^\s]+", lambda match: table.get(match[0], match[0]), module) if table else module
-
-
-def _black_box(text):
-    """Keep a module's ports and drop its body."""
-    name = re.search(r"^module (\S+)", text, re.MULTILINE)[1]
-    wires = "\n".join(match[0] for match in _WIRE.finditer(text))
-    return f"attribute \\blackbox 1\nmodule {name}\n{wires}\nend\n"
 
 
 def run_yosys(rtlil_text, tops):
