@@ -12,7 +12,7 @@ from hw.emit import flat_ports
 def ports(block):
     """The Verilog ports: a list of ``{name, direction, width}``, clock and reset first where the block has them."""
     clocked = [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")]
-    return (clocked if block.latency else []) + [
+    return (clocked if getattr(block, "latency", True) else []) + [
         {"name": name, "direction": direction, "width": len(value)}
         for name, (direction, value) in flat_ports(block).items()
     ]

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from hw import contract
+from hw.block import Block
 from hw.emit import Emission
 
 TOOLS = ("amaranth", "pyosys")
@@ -17,7 +18,7 @@ MACRO_FILE = "macros.v"
 
 
 def build_package(blocks, memory="model"):
-    """Emit ``{top name: block}`` and return ``{file name: text}``.
+    """Emit ``{top name: block}`` and return ``{file name: text}``; a block may be any Amaranth component.
 
     A module that several blocks use goes to ``common.v``, a memory macro's black box to ``macros.v``; every other
     module goes to the file of the block that needs it. ``files.f`` lists the files, ``manifest.json`` describes them.
@@ -56,7 +57,9 @@ def build_package(blocks, memory="model"):
 
 
 def describe(name, block):
-    """A block's entry in the manifest."""
+    """A block's entry in the manifest; of a component that is no block, what is known of it."""
+    if not isinstance(block, Block):
+        return {"top": name, "file": f"{name}.v", "ports": contract.ports(block)}
     return {
         "top": name,
         "block": block.base_name,
@@ -76,6 +79,8 @@ def comment(lines):
 
 def block_header(name, block):
     """The comment at the top of a block's file: what it does, its configuration and its port contract."""
+    if not isinstance(block, Block):
+        return comment([f"{name}: a design around blocks of the generator."])
     lines = [f"{name}: {contract.summary(block)}", "", "Configuration"]
     lines += [f"  {key} = {_text(value)}" for key, value in block.parameters.to_dict().items()]
     lines += ["", "Timing", f"  latency {block.latency} clocks, one beat every {block.interval} clock(s)"]

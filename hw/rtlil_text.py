@@ -18,16 +18,21 @@ def normalise(text, port_order):
     modules = {}
     for module in re.split(r"(?=^module )", text, flags=re.MULTILINE)[1:]:
         name = re.match(r"module \\(\S+)", module)[1]
+        if not modules:
+            module = _without_unused_clocking(module)
         modules[name] = _normalise_module(module, port_order)
     top = next(iter(modules.values()))
     return modules, {match[3][1:] for match in _WIRE.finditer(top)} & {"clk", "rst"}
 
 
+def _without_unused_clocking(text):
+    for port in ("clk", "rst"):
+        if len(re.findall(rf"\\{port}(?=\s)", text)) == 1:  # nothing but its declaration
+            text = re.sub(rf"^  wire width 1 input \d+ +\\{port}\n", "", text, flags=re.MULTILINE)
+    return text
+
+
 def _normalise_module(text, port_order):
-    for unused in ("clk", "rst"):
-        # A port that nothing but its own declaration mentions.
-        if len(re.findall(rf"\\{unused}(?=\s)", text)) == 1:
-            text = re.sub(rf"^  wire width 1 input \d+ +\\{unused}\n", "", text, flags=re.MULTILINE)
     text = _instance_nets(_plain_names(text))
     rank = {name: index for index, name in enumerate(["clk", "rst", *port_order], start=1)}
     count = itertools.count(len(rank) + 1)
