@@ -18,6 +18,9 @@ class Block(wiring.Component):
     with all of its ports, however many instances there are.
     """
 
+    # A block also describes itself (ports, latency, parameters): making one without elaborating it is no mistake.
+    _MustUse__silence = True
+
     Parameters = NoParameters
     members_doc: dict[str, str] = {}
     is_memory = False
