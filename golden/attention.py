@@ -4,6 +4,8 @@ import numpy as np
 
 from golden.accumulator import Accumulator
 from golden.dot_product_unit import Scores, dot_products
+from golden.hash_format import decode
+from golden.spmm import spmm as spmm_by_mask
 
 _CHUNK = 1 << 16
 """Products at a time: few enough for the arrays to stay in a processor's cache."""
@@ -51,51 +53,19 @@ def _scatter(mask, words):
     return dense
 
 
-def spmm(encoded, value, *, format="fp16", align_width=28, max_terms=1 << 16):
-    """``out[i] = sum over j of c[i, j] * value[j]`` as the vector unit's engines compute it.
+def spmm(encoded, value, accumulator=Accumulator()):
+    """``out[i] = sum over j of c[i, j] * value[j]`` as the vector unit's engines compute it: ``(single, rounded)``.
 
-    ``encoded`` is a :class:`golden.hash_format.HashEncoded` matrix of words, ``value`` [columns, d] words. For each
-    row, engine v multiplies its own elements c[i, j], by rising address, with the value rows of its own bank and
-    accumulates; the reduction bus then adds the engines' sums (:class:`golden.accumulator.Accumulator`), and the
-    total is rounded once. A row without elements gives +0. Returns ``(single, rounded)``: FP32 words and words of the
-    format, [rows, d]. Source: DiSC, section IV-C and figure 14.
-
-    With n elements in a row, ``|result - exact| <= n * 2**(3 - align_width) * max|c * value| + 1/2 ulp``.
+    ``encoded`` is a :class:`golden.hash_format.HashEncoded` matrix of words, ``value`` [columns, d] words; engine v
+    has bank v. :func:`golden.spmm.spmm` says in which order and how exactly the terms are added. The results are FP32
+    words and words of the accumulator's format, [rows, d]. Source: DiSC, section IV-C and figure 14.
     """
-    accumulator = Accumulator(format=format, align_width=align_width, max_terms=max_terms)
     bank_map, value = encoded.bank_map, np.asarray(value)
     if value.ndim != 2 or len(value) != bank_map.n_columns:
         raise ValueError(f"value must be [{bank_map.n_columns}, d], got {list(value.shape)}")
-    # A row takes as many steps as its fullest bank has elements, and at least one.
-    steps = np.maximum(encoded.counts.max(axis=1), 1)
-    a_step = bank_map.n_banks * value.shape[1]
-    single = np.zeros((len(steps), value.shape[1]), np.uint32)
-    rounded = np.zeros(single.shape, value.dtype)
-    low = 0
-    while low < len(steps):
-        high = low + max(1, int((np.cumsum(steps[low:]) * a_step <= _CHUNK).sum()))
-        sums = accumulator.accumulate(*_terms(accumulator, encoded, value, steps, low, high))
-        single[low:high], rounded[low:high] = accumulator.round(accumulator.align(sums, 1))
-        low = high
-    return single, rounded
-
-
-def _terms(accumulator, encoded, value, steps, low, high):
-    """Products [steps, n_banks, d] of the rows from ``low`` to ``high``, and the step at which each row starts."""
-    bank_map = encoded.bank_map
-    starts = np.cumsum(steps[low:high]) - steps[low:high]
-    row, bank, address = np.nonzero(encoded.bitmap[low:high])
-    begin = encoded.row_start[low:high]
-    # Elements of one row and bank are neighbours here, by rising address: number them.
-    group = row * bank_map.n_banks + bank
-    is_first = np.diff(group, prepend=-1) != 0
-    number = np.arange(len(group)) - np.maximum.accumulate(np.where(is_first, np.arange(len(group)), 0))
-    coefficient = np.zeros((int(steps[low:high].sum()), bank_map.n_banks, 1), encoded.values.dtype)
-    rows = np.zeros((*coefficient.shape[:2], value.shape[1]), value.dtype)
-    at = starts[row] + number
-    coefficient[at, bank, 0] = encoded.values[bank, begin[row, bank] + number]
-    rows[at, bank] = value[bank_map.column(bank, address)[0]]
-    return accumulator.products(coefficient, rows), starts
+    mask, coefficients = decode(encoded)
+    engine, address = bank_map.locate(np.arange(bank_map.n_columns))
+    return spmm_by_mask(coefficients, mask, value, engine, address, bank_map.n_banks, accumulator)
 
 
 def threshold_mask(probabilities, theta):
