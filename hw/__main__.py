@@ -12,6 +12,8 @@ from hw.emit import MEMORY_BODIES
 from hw.package import build_package, write_files
 from hw.params import kind_of
 from hw.registry import PRESETS, UNITS, make_block, unit_class
+from hw.synthesis.command import add_arguments as add_synthesis_arguments
+from hw.synthesis.command import run as run_synthesis
 
 
 def list_blocks(options):
@@ -64,9 +66,7 @@ def emit_verilog(options):
 
 def synthesise(options):
     """Estimate area (and delay) of one block, or of all blocks of a preset."""
-    from hw.synthesis.command import run
-
-    return run(options, blocks_from(options))
+    return run_synthesis(options, blocks_from(options))
 
 
 def main(arguments=None):
@@ -86,8 +86,7 @@ def main(arguments=None):
 
     synth = commands.add_parser("synth", help="estimate area")
     add_block_arguments(synth, several=True)
-    synth.add_argument("-o", "--output", metavar="DIR", default="build/synth", help="folder for the JSON reports")
-    synth.add_argument("--liberty", metavar="FILE", help="standard-cell library, .lib or .lib.gz")
+    add_synthesis_arguments(synth)
     synth.set_defaults(run=synthesise)
 
     options = parser.parse_args(arguments)

@@ -1,19 +1,29 @@
 """The synthesis flow: from Verilog to cell counts, area and delay, with everything that a figure depends on."""
 
 import hashlib
-import json
-import os
-import re
 import tempfile
 from pathlib import Path
 
 from tabulate import tabulate
 
 from hw import liberty as liberty_reader
+from hw.package import write_files
 from hw.synthesis import engine, figures, recipes, timing
 
 FLATTEN = ("auto", "flat", "hierarchy")
 SCHEMA = 1
+MAXIMUM_PERIOD_PS = 1_000_000
+JOB_FILES = ("stubs.v", "fold.v", "rows.v", "cells.v", "constraints")
+
+
+def check_options(recipe, period_ps, flatten):
+    """Raise ``ValueError``, naming the option and what is legal, for a bad one."""
+    if recipe not in recipes.RECIPES:
+        raise ValueError(f"unknown recipe {recipe!r}: legal are {', '.join(recipes.RECIPES)}")
+    if flatten not in (None, *FLATTEN):
+        raise ValueError(f"flatten must be one of {', '.join(FLATTEN)}, not {flatten!r}")
+    if not isinstance(period_ps, (int, float)) or not 0 < period_ps < MAXIMUM_PERIOD_PS:
+        raise ValueError(f"period must be a number of picoseconds above 0 and below {MAXIMUM_PERIOD_PS}, not {period_ps!r}")
 
 
 def synthesise(
@@ -43,15 +53,10 @@ def synthesise(
     memory : how the memories were emitted, for the report; they are black boxes here in any case
     name, parameters : for the report
     clock : the clock port; a design without it is timed from inputs to outputs
-    keep : a folder that receives the netlist, the log and the commands
+    keep : a folder that receives the netlist, the log and what it takes to repeat the job
     progress : called with a few words at each stage
     """
-    if recipe not in recipes.RECIPES:
-        raise ValueError(f"unknown recipe {recipe!r}: legal are {', '.join(recipes.RECIPES)}")
-    if flatten not in (None, *FLATTEN):
-        raise ValueError(f"flatten must be one of {', '.join(FLATTEN)}, not {flatten!r}")
-    if not isinstance(period_ps, (int, float)) or not period_ps > 0:
-        raise ValueError(f"period_ps must be a number above 0, not {period_ps!r}")
+    check_options(recipe, period_ps, flatten)
     recipe = recipes.RECIPES[recipe]
     library = liberty_reader.read(liberty) if liberty is not None else None
     if library and (library.nand2 is None or library.buffer is None):
@@ -77,8 +82,9 @@ def synthesise(
             delay, path = timing.opensta(folder, top, library, clock)
         else:
             delay = timing.abc(folder)
+        commands = [_relative(command, folder, files) for command in trace]
         if keep is not None:
-            _keep(folder, Path(keep), path)
+            _keep(folder, Path(keep), path, commands)
         return {
             "schema": SCHEMA,
             "name": name or top,
@@ -91,7 +97,7 @@ def synthesise(
                 "period_ps": period_ps,
                 "booth": recipe.booth,
                 "adder_cells": _adder_cells(recipe, library),
-                "commands": [_relative(command, folder, files) for command in trace],
+                "commands": commands,
             },
             "library": library.describe() if library else None,
             "sources": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
@@ -119,32 +125,15 @@ def _relative(command, folder, files):
     return command
 
 
-def _keep(folder, target, path):
-    target.mkdir(parents=True, exist_ok=True)
-    for name in ("mapped.v", "yosys.log", "commands.ys"):
-        write_text(target / name, (folder / name).read_text())
+def _keep(folder, target, path, commands):
+    """Put the netlist and what it takes to repeat the job (but for the library) into a folder."""
+    inputs = [item.name for item in folder.glob("half_used.*")]
+    inputs += [name for name in JOB_FILES if (folder / name).exists()]
+    files = {name: (folder / name).read_text() for name in ("mapped.v", "yosys.log", *inputs)}
+    files["commands.ys"] = "".join(f"{command}\n" for command in commands)
     if path:
-        write_text(target / "critical_path.txt", path + "\n")
-
-
-def write_text(path, text):
-    """Write a file in one step: it is there whole, or as it was before."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, staging = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.chmod(staging, 0o644)
-        os.replace(staging, path)
-    except BaseException:
-        os.unlink(staging)
-        raise
-
-
-def write_json(report, path):
-    """Write a report as JSON, whole or not at all."""
-    write_text(path, json.dumps(report, indent=2) + "\n")
+        files["critical_path.txt"] = path + "\n"
+    write_files(target, files)
 
 
 def _number(value, digits=0):
@@ -203,14 +192,9 @@ def notes(report):
     else:
         yield "no library: mapped to Yosys' own gates; transistors, gate equivalents (4 transistors) and depth are estimates"
     tools = ", ".join(f"{tool} {version}" for tool, version in report["tools"].items())
-    target = f" for {recipe['period_ps']} ps" if library else ""
+    target = f" for {recipe['period_ps']:g} ps" if library else ""
     yield f"recipe {recipe['name']}{target}; adder cells: {recipe['adder_cells']}; {tools}"
     kept = report["flattening"]["kept_modules"]
     yield f"flattening {report['flattening']['mode']}" + (f", modules kept: {len(kept)}" if kept else ", no module kept")
     yield f"memories are counted {report['memory']['counted']}"
     yield f"delay: {report['delay']['label']}"
-
-
-def report_path(folder, name):
-    """Where a block's report goes."""
-    return Path(folder) / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.json"

@@ -31,8 +31,8 @@ RECIPES = {
     for recipe in (
         Recipe(
             "area",
-            "smallest area that still meets the wanted period: structural choices, mapping, buffering, sizing",
-            "&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",
+            "small area: logic shared and restructured, area-flow mapping, buffering, sizing for the wanted period",
+            "&get -n; &st; &syn4; &dch -f; &nf -R 1000 -F 10; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",
         ),
         Recipe(
             "A",
@@ -95,7 +95,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps):
         script = recipe.abc.replace(" ", ",")
         job += [
             f"# mapping to {library.name}",
-            f"abc -liberty {liberty_path} -constr {folder / 'constraints'} -D {period_ps} -script +{script}",
+            f"abc -liberty {liberty_path} -constr {folder / 'constraints'} -D {period_ps:g} -script +{script}",
         ]
     job += ["# counting", "opt_clean -purge"]
     if library is None:

@@ -1,0 +1,98 @@
+"""``python -m hw synth``: emits the blocks, runs the flow on each, writes the reports and prints the table."""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hw import liberty, synth
+from hw.cli import UsageError
+from hw.package import build_package, write_files
+from hw.synthesis.recipes import RECIPES
+
+
+def add_arguments(parser):
+    """The options of the flow itself."""
+    parser.add_argument("-o", "--output", metavar="DIR", default="build/synth", help="folder for the JSON reports")
+    parser.add_argument("--liberty", metavar="FILE", help="standard-cell library, .lib or .lib.gz (else: estimates)")
+    parser.add_argument("--recipe", default="area", metavar="|".join(RECIPES), help="how the design is mapped")
+    parser.add_argument("--period", default="1000", metavar="PS", help="delay that the recipe sizes for (default 1000)")
+    parser.add_argument(
+        "--flatten",
+        metavar="|".join(synth.FLATTEN),
+        help="auto keeps large modules that repeat (default: the recipe's own)",
+    )
+    parser.add_argument("--keep", action="store_true", help="also keep netlist, log and commands, in DIR/NAME")
+
+
+def run(options, blocks):
+    """Synthesise ``{name: block}``; what the user can put right is told before the work begins."""
+    try:
+        period = _period(options.period)
+        synth.check_options(options.recipe, period, options.flatten)
+        if options.liberty is not None:
+            liberty.read(options.liberty)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    folder = Path(options.output)
+    _write(folder, {})
+    reports = []
+    for name, block in blocks.items():
+        report_name = _report_name(name, options)
+        report = _one(name, report_name, block, options, period, folder)
+        _write(folder, {f"{report_name}.json": json.dumps(report, indent=2) + "\n"})
+        reports.append(report)
+    print(synth.table(reports))
+    for report in reports:
+        print(folder / f"{report['name']}.json")
+    return 0
+
+
+def _period(text):
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"period must be a number of picoseconds, not {text!r}") from None
+
+
+def _write(folder, files):
+    try:
+        write_files(folder, files)
+    except OSError as error:
+        raise UsageError(f"cannot write to the output folder {str(folder)!r}: {error.strerror}") from None
+
+
+def _report_name(name, options):
+    """The block, its preset and every setting that is not the usual one."""
+    parts = [name, *([options.config] if options.config else []), *(text.replace("=", "-") for text in options.param)]
+    if options.recipe != "area":
+        parts.append(options.recipe)
+    return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in "_".join(parts))
+
+
+def _one(top, report_name, block, options, period, folder):
+    begin = time.monotonic()
+
+    def progress(stage):
+        print(f"{top}: {stage} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
+
+    progress("emitting Verilog")
+    try:
+        with tempfile.TemporaryDirectory(prefix="synth-") as scratch:
+            files = {name: text for name, text in build_package({top: block}).items() if name.endswith(".v")}
+            write_files(scratch, files)
+            return synth.synthesise(
+                [Path(scratch, name) for name in files],
+                top,
+                liberty=options.liberty,
+                recipe=options.recipe,
+                period_ps=period,
+                flatten=options.flatten,
+                name=report_name,
+                parameters=block.parameters.to_dict(),
+                keep=folder / report_name if options.keep else None,
+                progress=progress,
+            )
+    except ValueError as error:
+        raise UsageError(f"{top} cannot be synthesised: {error}") from None
