@@ -65,11 +65,12 @@ class LinearTable:
 
 
 def fit(function: Callable[[Fraction], Decimal], *, index_width, offset_width, fraction_width, slope_shift,
-        falling=False, centre=Fraction(0)):
+        slope_width, falling=False, centre=Fraction(0)):
     """The :class:`LinearTable` whose largest error in each segment is as small as the widths allow.
 
     ``function`` is sampled at ``(argument + centre) / 2**argument_width`` for every argument. A segment's slope is
-    one of the four multiples nearest to its chord, its intercept is half-way between the extremes of what is left.
+    one of the four multiples nearest to its chord (the largest of `slope_width` bits, where these do not fit), its
+    intercept is half-way between the extremes of what is left.
     """
     offsets = range(1 << offset_width)
     intercepts, slopes, largest = [], [], 0
@@ -82,7 +83,7 @@ def fit(function: Callable[[Fraction], Decimal], *, index_width, offset_width, f
                   for argument in arguments]
         chord = (values[-1] - values[0]) // (offsets[-1] << (unit - slope_shift))
         candidates = []
-        for slope in range(chord - 1, chord + 3):
+        for slope in {min(slope, (1 << slope_width) - 1) for slope in range(chord - 1, chord + 3)}:
             rest = [value - (slope * offset << (unit - slope_shift)) for offset, value in enumerate(values)]
             intercept = (max(rest) + min(rest) + (1 << unit)) >> (unit + 1)
             error = max(max(rest) - (intercept << unit), (intercept << unit) - min(rest))
@@ -127,7 +128,8 @@ def signed_digits(value):
     digits, weight = [], 0
     while value:
         if value & 1:
-            sign = 2 - (value & 3)
+            # 3 is 2 + 1 here, not 4 - 1: as few digits, and no carry into a further place.
+            sign = 1 if value == 3 else 2 - (value & 3)
             digits.append((sign, weight))
             value -= sign
         value >>= 1
@@ -162,7 +164,7 @@ def exponential_tables(fmt):
     """The tables of exp for a format."""
     index_width = fmt.fraction_width // 2
     power = fit(_power_of_two, index_width=index_width, offset_width=fmt.fraction_width + 1 - index_width,
-                fraction_width=fmt.fraction_width + 2, slope_shift=5, centre=Fraction(1, 2))
+                fraction_width=fmt.fraction_width + 2, slope_shift=5, slope_width=7, centre=Fraction(1, 2))
     with localcontext(Context(prec=_PRECISION)):
         # The smallest result that is not zero is half the smallest subnormal.
         largest_argument = (fmt.bias + fmt.fraction_width) * Decimal(2).ln()
@@ -173,9 +175,10 @@ def exponential_tables(fmt):
 @cache
 def reciprocal_table(fmt):
     """2 / (1 + f), f the fraction of the significand."""
-    index_width = (fmt.fraction_width + 1) // 2
-    return fit(_twice_reciprocal, index_width=index_width, offset_width=fmt.fraction_width - index_width,
-               fraction_width=fmt.fraction_width + 2, slope_shift=2, falling=True)
+    offset_width = (fmt.fraction_width - 1) // 2
+    return fit(_twice_reciprocal, index_width=fmt.fraction_width - offset_width, offset_width=offset_width,
+               fraction_width=fmt.fraction_width + 1, slope_shift=offset_width - 1, slope_width=offset_width + 1,
+               falling=True)
 
 
 @cache
@@ -183,7 +186,7 @@ def reciprocal_root_table(fmt):
     """2 / sqrt(m), m the significand in [1, 2) or, where the exponent is odd, in [2, 4)."""
     index_width = fmt.fraction_width // 2
     return fit(_twice_reciprocal_root, index_width=1 + index_width, offset_width=fmt.fraction_width - index_width,
-               fraction_width=fmt.fraction_width + 2, slope_shift=2, falling=True)
+               fraction_width=fmt.fraction_width + 3, slope_shift=2, slope_width=5, falling=True)
 
 
 def report():

@@ -1,0 +1,98 @@
+"""The piecewise linear evaluator that the function units share."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Const, Module, Signal
+from amaranth.lib.wiring import In, Out
+
+from golden import function_tables
+from golden.floats import FORMATS
+from hw.arith.compressor import Heap
+from hw.arith.multiplier import add_unsigned_product
+from hw.block import Block
+from hw.params import Parameters, choice, integer
+from hw.pipeline import Pipeline
+
+__all__ = ["LinearSegments"]
+
+TABLES = {
+    "power_of_two": lambda fmt: function_tables.exponential_tables(fmt).power,
+    "reciprocal": function_tables.reciprocal_table,
+    "reciprocal_root": function_tables.reciprocal_root_table,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearSegmentsParameters(Parameters):
+    function: str = choice("power_of_two", *TABLES, doc="the function, see golden/function_tables.py")
+    format: str = choice("fp16", "fp16", "bf16", doc="format whose precision the result has")
+    n_roundings: int = integer(1, low=1, high=16, doc="places at which the result can be rounded")
+
+
+class LinearSegments(Block):
+    """``excess = function(argument) - 1`` for a function with values in [1, 2], by one line a segment.
+
+    The first bits of the argument select the intercept and the slope, which are registered with the offset, the last
+    bits; then one heap adds the intercept, the product of slope and offset, and the rounding. The sum is truncated to
+    one bit more than the format's fraction has. One register row (latency 1): the result is combinational after it.
+    The tables, and the golden model of the sum, are :class:`golden.function_tables.LinearTable`.
+    """
+
+    Parameters = LinearSegmentsParameters
+    members_doc = {
+        "advance": "lock-step enable of the registers",
+        "argument": "fraction in [0, 1)",
+        "rounding": "with the registered row: bit n adds 2**n units of the excess' last place",
+        "excess": "the value less 1; the top bit has the weight 1",
+    }
+    latency = 1
+
+    def __init__(self, **parameters):
+        def members(p):
+            fmt = FORMATS[p.format]
+            return {
+                "advance": In(1),
+                "argument": In(TABLES[p.function](fmt).argument_width),
+                "rounding": In(p.n_roundings),
+                "excess": Out(fmt.fraction_width + 2),
+            }
+
+        super().__init__(parameters, members)
+        self.table = TABLES[self.function](FORMATS[self.format])
+
+    def circuit(self):
+        m = Module()
+        table = self.table
+        pipe = Pipeline(m, advance=self.advance)
+
+        index, offset = self.argument[table.offset_width:], self.argument[:table.offset_width]
+        one = 1 << table.fraction_width
+        fractions = [value - one for value in table.intercepts]
+        intercept = self._look_up(m, "intercept", index, fractions, table.fraction_width)
+        slope = self._look_up(m, "slope", index, table.slopes, table.slope_width)
+        intercept = pipe.register(intercept, name="intercept_1")
+        slope = pipe.register(slope, name="slope_1")
+        offset = pipe.register(~offset if table.falling else offset, name="offset_1")
+
+        below = table.value_fraction - (len(self.excess) - 1)  # what the truncation drops
+        heap = Heap(m, "heap", table.value_fraction + 1)
+        heap.add(self.rounding, below)
+        heap.add(intercept, table.slope_shift)
+        add_unsigned_product(m, heap, slope, offset, "partial")
+        m.d.comb += self.excess.eq(heap.total()[below:])
+        return m
+
+    def _look_up(self, m, name, index, values, width):
+        """A table in logic: each place of the word is a constant with one bit a segment, moved down by the index.
+
+        Where the constant's last bit would be 0 the inverse is stored: Verilog would show it with fewer bits.
+        """
+        word = Signal(width, name=name)
+        for place in range(width):
+            bits = [value >> place & 1 for value in values]
+            inverted = bits[-1] == 0
+            constant = sum((bit ^ inverted) << segment for segment, bit in enumerate(bits))
+            column = Signal(len(values), name=f"{name}_column_{place}")
+            m.d.comb += column.eq(Const(constant, len(values)) >> index)
+            m.d.comb += word[place].eq(~column[0] if inverted else column[0])
+        return word

@@ -1,0 +1,106 @@
+"""Reciprocal of a floating-point number, at most one unit in the last place from the exact value."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib.wiring import In, Out
+
+from hw.arith.linear_segments import LinearSegments
+from hw.block import Block
+from hw.formats import float_format
+from hw.params import Parameters, choice
+from hw.pipeline import Pipeline
+
+__all__ = ["Reciprocal"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReciprocalParameters(Parameters):
+    format: str = choice("fp16", "fp16", "bf16", doc="format of argument and result")
+
+
+class Reciprocal(Block):
+    """``y = 1 / x`` for every x, subnormal arguments and results included; powers of two are exact.
+
+    ``x = (1 + f) * 2**e`` gives ``2 / (1 + f)`` in (1, 2] by piecewise lines and the exponent ``-e - 1``. Only the two
+    largest subnormal binades have finite reciprocals, and only the two largest binades have subnormal ones, so that
+    both normalisations move by at most two places. The result is rounded half up by the lines' adder, at the place
+    that it will have. ±0 gives ±Inf, ±Inf gives ±0, NaN the canonical NaN.
+
+    Latency 2, one result a clock; x is not registered, y is. Golden: ``golden.functions.reciprocal``.
+    """
+
+    Parameters = ReciprocalParameters
+    members_doc = {
+        "advance": "lock-step enable of the registers",
+        "x": "argument",
+        "y": "reciprocal, `latency` advances later",
+    }
+    latency = 2
+
+    def __init__(self, **parameters):
+        def members(p):
+            width = float_format(p.format).width
+            return {"advance": In(1), "x": In(width), "y": Out(width)}
+
+        super().__init__(parameters, members)
+
+    def circuit(self):
+        m = Module()
+        fmt = float_format(self.format)
+        pipe = Pipeline(m, advance=self.advance)
+        m.submodules.lines = lines = LinearSegments(function="reciprocal", format=self.format, n_roundings=3)
+        m.d.comb += lines.advance.eq(self.advance)
+
+        # 1. The fraction with its leading one in place, looked up; the exponent field of the result.
+        x = fmt.layout(self.x)
+        one_place = fmt.max_exponent - 2  # the arguments' exponent field from which results are subnormal
+        upper_half = x.fraction[-1]
+        subnormal = Signal()
+        m.d.comb += subnormal.eq(~x.exponent.any())
+        shifted = Signal(fmt.fraction_width)
+        m.d.comb += shifted.eq(Mux(upper_half, x.fraction[:-1] << 1, x.fraction[:-2] << 2))
+        m.d.comb += lines.argument.eq(Mux(subnormal, shifted, x.fraction))
+
+        special = Signal()
+        tiny = Signal()
+        is_nan = Signal()
+        power = Signal()
+        places = Signal(3)  # by how many places the result moves right, one-hot; none for zero, infinity and NaN
+        m.d.comb += [
+            special.eq(x.exponent == fmt.max_exponent),
+            tiny.eq(subnormal & ~x.fraction[-2:].any()),
+            is_nan.eq(special & x.fraction.any()),
+            power.eq(~lines.argument.any()),
+            places[1].eq(x.exponent == one_place),
+            places[2].eq(x.exponent == one_place + 1),
+            places[0].eq(~(places[1:].any() | special | tiny)),
+        ]
+        base = Signal(fmt.exponent_width)
+        carries = Signal(2)
+        # A power of two has the reciprocal 2 / 1, which carries into the exponent.
+        m.d.comb += carries.eq(Cat((subnormal & ~upper_half) ^ power, subnormal & ~upper_half & power))
+        m.d.comb += base.eq(one_place - x.exponent)
+        field = Signal(fmt.exponent_width)
+        with m.If(is_nan | tiny):
+            m.d.comb += field.eq(fmt.max_exponent)
+        with m.Elif(special | places[2]):
+            m.d.comb += field.eq(0)
+        with m.Else():
+            m.d.comb += field.eq(base + carries)
+
+        sign = pipe.register(x.sign & ~is_nan, name="sign_1")
+        field = pipe.register(field, name="field_1")
+        places = pipe.register(places, name="places_1")
+        is_nan = pipe.register(is_nan, name="is_nan_1")
+
+        # 2. The line, rounded at the place where the result will be; then the result moves there.
+        m.d.comb += lines.rounding.eq(places)
+        value = Signal(fmt.fraction_width + 3)
+        m.d.comb += value.eq(Cat(lines.excess[:-1], ~lines.excess[-1], lines.excess[-1]))
+        fraction = Signal(fmt.fraction_width)
+        moved = [value[place + 1:][:fmt.fraction_width] & places[place].replicate(fmt.fraction_width) for place in range(3)]
+        quiet = Cat(Const(0, fmt.fraction_width - 1), is_nan)
+        m.d.comb += fraction.eq(moved[0] | moved[1] | moved[2] | quiet)
+        m.d.comb += self.y.eq(pipe.register(Cat(fraction, field, sign), name="y_2"))
+        return m
