@@ -21,7 +21,7 @@ def tidy(module, black_box=False):
 
 # Ports -----------------------------------------------------------------------------------------------------------
 
-_PORT = re.compile(r"^  (input|output)( \[\d+:\d+\])? (\w+);\n", re.M)
+_PORT = re.compile(r"^  (input|output)((?: signed)?(?: \[\d+:\d+\])?) (\w+);\n", re.M)
 
 
 def _ansi_ports(module):
@@ -32,9 +32,9 @@ def _ansi_ports(module):
     body = _PORT.sub("", body)
     lines = []
     for port in order:
-        declaration = re.search(rf"^  (wire|reg)( \[\d+:\d+\])? {port};\n", body, re.M)
+        declaration = re.search(rf"^  (wire|reg)((?: signed)?(?: \[\d+:\d+\])?) {port};\n", body, re.M)
         body = body[:declaration.start()] + body[declaration.end():]
-        lines.append(f"  {direction[port]:6} {declaration[1]:4}{declaration[2] or ''} {port}")
+        lines.append(f"  {direction[port]:6} {declaration[1]:4}{declaration[2]} {port}")
     return opening[1], ",\n".join(lines), body
 
 
