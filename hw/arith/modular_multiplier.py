@@ -1,6 +1,7 @@
 """Products modulo a power of two: by a constant in few additions, and of two variables."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
@@ -12,15 +13,30 @@ from hw.params import Parameters, integer
 __all__ = ["ConstantModularMultiplier", "ModularMultiplier", "signed_digits"]
 
 
+_SUBTRACTION_COST = 2
+"""What the constant of a subtracted addend costs, in bits of an addend."""
+
+
 def signed_digits(multiplier, width):
-    """The non-adjacent form of ``multiplier`` modulo ``2**width``: ``[(exponent, +1 or -1)]``, as few digits as possible."""
-    digits = []
-    for exponent in range(width):
-        if multiplier >> exponent & 1:
-            sign = 2 - (multiplier >> exponent & 3)
-            digits.append((exponent, sign))
-            multiplier -= sign << exponent
-    return digits
+    """``multiplier`` modulo ``2**width`` as a sum of signed powers of two: ``[(exponent, +1 or -1)]``.
+
+    Of all such sums the one with the fewest bits to be added, where a power 2**e has width - e.
+    """
+
+    @cache
+    def cheapest(rest, exponent):
+        rest %= 1 << (width - exponent)
+        if not rest:
+            return 0, ()
+        if rest % 2 == 0:
+            return cheapest(rest // 2, exponent + 1)
+        options = []
+        for sign, extra in ((1, 0), (-1, _SUBTRACTION_COST)):
+            cost, digits = cheapest((rest - sign) // 2, exponent + 1)
+            options.append((cost + width - exponent + extra, ((exponent, sign), *digits)))
+        return min(options, key=lambda option: option[0])
+
+    return list(cheapest(multiplier, 0)[1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +48,8 @@ class ConstantModularMultiplierParameters(Parameters):
 class ConstantModularMultiplier(Block):
     """``product = (multiplicand * multiplier) mod 2**width``, by shifting and adding. Combinational.
 
-    One addend for each digit of the constant's non-adjacent form, and of each addend only the bits below
-    ``2**width``; carry-save adders bring them down to two, which one adder sums.
+    One addend for each signed power of two of the constant, and of each addend only the bits below ``2**width``;
+    carry-save adders bring them down to two rows, which one adder sums.
     """
 
     Parameters = ConstantModularMultiplierParameters
