@@ -1,0 +1,79 @@
+"""An FP32 word as two operands whose exact sum a narrower fused multiply-add rounds."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from hw.arith.fused_stages import operand_layout
+from hw.block import Block
+from hw.formats import FP32, float_format
+from hw.params import Parameters, choice
+
+__all__ = ["SplitSingle"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSingleParameters(Parameters):
+    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
+
+
+class SplitSingle(Block):
+    """``word = upper + lower``, as far as the rounding to the format can tell. Combinational.
+
+    ``upper`` is the leading bits of the significand, ``lower`` the next ones, of the same sign; bits below are ORed
+    into its last bit. Numbers that are infinite in the format come as Inf, those below half of its smallest one as
+    zeros with their sign.
+    """
+
+    Parameters = SplitSingleParameters
+    members_doc = {
+        "word": "FP32",
+        "upper": "see operand_layout; Inf and NaN are here",
+        "lower": "see operand_layout; finite, its exponent is smaller by the precision",
+    }
+
+    def __init__(self, **parameters):
+        def members(p):
+            operand = operand_layout(float_format(p.format))
+            return {"word": In(FP32.width), "upper": Out(operand), "lower": Out(operand)}
+
+        super().__init__(parameters, members)
+
+    def circuit(self):
+        m = Module()
+        fmt, word, p = float_format(self.format), data.View(FP32.layout, self.word), float_format(self.format).precision
+        special, hidden = Signal(), Signal()
+        m.d.comb += [special.eq(word.exponent.all()), hidden.eq(word.exponent.any())]
+
+        exponent = Signal(signed(FP32.exponent_width + 2))
+        m.d.comb += exponent.eq(Cat(word.exponent[0] | ~hidden, word.exponent[1:]) - (FP32.bias - fmt.bias))
+        large, tiny = Signal(), Signal()
+        m.d.comb += [
+            large.eq(exponent >= fmt.max_exponent),
+            tiny.eq(exponent < -fmt.fraction_width if fmt.bias < FP32.bias else 0),
+        ]
+        clear = Signal()
+        m.d.comb += clear.eq(tiny | (large & ~special))
+
+        below = FP32.fraction_width - fmt.fraction_width
+        fraction, rest = word.fraction[below:], Signal(p)
+        kept = word.fraction[max(below - p + 1, 0):below]
+        m.d.comb += rest.eq(Cat(word.fraction[:below - len(kept)].any(), kept))
+        number = ~(clear | special)
+        kept_exponent = Signal.like(self.upper.exponent, name="kept_exponent")
+        m.d.comb += kept_exponent.eq(Mux(large, fmt.max_exponent, Mux(tiny, 0, exponent)))
+        m.d.comb += [
+            self.upper.fraction.eq(fraction & ~clear.replicate(fmt.fraction_width)),
+            self.upper.hidden.eq(hidden & ~tiny),
+            self.upper.exponent.eq(kept_exponent),
+            self.upper.sign.eq(word.sign),
+            Cat(self.lower.fraction, self.lower.hidden).eq(rest & number.replicate(p)),
+            self.lower.exponent.eq(kept_exponent - p),
+            self.lower.sign.eq(word.sign),
+        ]
+        # A NaN whose fraction is in the lower half only must not become Inf.
+        with m.If(special & word.fraction.any()):
+            m.d.comb += self.upper.fraction[-1].eq(1)
+        return m
