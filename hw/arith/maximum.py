@@ -1,0 +1,72 @@
+"""The largest of many numbers, found digit by digit from the top."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib.wiring import In, Out
+
+from hw.block import Block
+from hw.params import Parameters, integer
+
+__all__ = ["DigitMaximum"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigitMaximumParameters(Parameters):
+    n: int = integer(16, low=1, high=4096, doc="numbers")
+    width: int = integer(6, low=1, high=64, doc="bits of a number")
+
+
+class DigitMaximum(Block):
+    """The maximum of the numbers that are still in the running, and who is still in the running then. Combinational.
+
+    Digits of two bits are decided one after the other: the OR over all candidates gives the largest digit, and those
+    with a smaller one drop out. That is two gates and an OR tree a digit, where a tree of comparators would have a
+    carry chain and a multiplexer on each of its log2(n) levels; and it can be cut between digits.
+    """
+
+    Parameters = DigitMaximumParameters
+    members_doc = {
+        "values": "the numbers, number 0 in the lowest bits",
+        "candidates": "which numbers take part, at least one",
+        "maximum": "the largest of them",
+        "largest": "which of them are equal to it",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            "values": In(p.n * p.width),
+            "candidates": In(p.n),
+            "maximum": Out(p.width),
+            "largest": Out(p.n),
+        })
+
+    def circuit(self):
+        m = Module()
+        candidates = self.candidates
+        top = self.width
+        while top:
+            bottom = max(0, top - 2)
+            low = self._plane(m, bottom)
+            low_bit = self.maximum[bottom]
+            left = Signal(self.n, name=f"candidates_{bottom}")
+            if top - bottom == 2:
+                high = self._plane(m, top - 1)
+                high_bit = self.maximum[top - 1]
+                m.d.comb += high_bit.eq((candidates & high).any())
+                m.d.comb += low_bit.eq(Mux(high_bit, (candidates & high & low).any(), (candidates & low).any()))
+                m.d.comb += left.eq(
+                    candidates & (high | (~high_bit).replicate(self.n)) & (low | (~low_bit).replicate(self.n))
+                )
+            else:
+                m.d.comb += low_bit.eq((candidates & low).any())
+                m.d.comb += left.eq(candidates & (low | (~low_bit).replicate(self.n)))
+            candidates, top = left, bottom
+        m.d.comb += self.largest.eq(candidates)
+        return m
+
+    def _plane(self, m, bit):
+        """That bit of all numbers."""
+        plane = Signal(self.n, name=f"plane_{bit}")
+        m.d.comb += plane.eq(Cat(self.values[bit + index * self.width] for index in range(self.n)))
+        return plane

@@ -1,0 +1,236 @@
+"""The floating-point dot product: lanes beside the search for their largest exponent, adder tree, accumulator, rounding."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Mux, Signal
+from amaranth.utils import bits_for, ceil_log2
+
+from hw.arith.compressor import Heap, n_levels
+from hw.arith.maximum import DigitMaximum
+from hw.arith.multiplier import UnsignedMultiplier
+from hw.pipeline import Pipeline
+from hw.units.dot_product_accumulator import AlignedAccumulator
+from hw.units.dot_product_lane import LaneAligner, LaneDecoder, Window
+from hw.units.dot_product_rounding import ScoreRounder
+
+__all__ = ["GUARD_BITS", "FloatPlan", "FloatDatapath"]
+
+GUARD_BITS = 4
+"""Bits that the accumulator keeps below the window of one beat."""
+
+# Levels of full adders that fit into a stage: behind the alignment, alone, and in front of the carry propagation.
+LEVELS_AFTER_ALIGNMENT = 2
+LEVELS_ALONE = 7
+LEVELS_BEFORE_TOTAL = 4
+
+
+@dataclass(frozen=True)
+class FloatPlan:
+    """Widths and register stages that follow from the parameters."""
+
+    format: str
+    n_lanes: int
+    align_width: int
+    max_terms: int
+
+    @property
+    def window(self):
+        return Window(self.format, self.align_width)
+
+    @property
+    def total_width(self):
+        """Bits of a beat's signed sum."""
+        return self.window.width + ceil_log2(self.n_lanes) + 1
+
+    @property
+    def accumulator_width(self):
+        return self.window.width + GUARD_BITS + ceil_log2(self.max_terms) + 1
+
+    @property
+    def digit_groups(self):
+        """Bits of the reference that each stage of the maximum decides, from the top."""
+        width, most = self.window.reference_width, 6 if self.n_lanes <= 16 else 4
+        return [min(most, width - done) for done in range(0, width, most)]
+
+    @property
+    def tree(self):
+        """Adder levels in each stage from the alignment to the carry-propagate addition."""
+        rest = n_levels(self.n_lanes + 1)
+        stages = [min(rest, LEVELS_AFTER_ALIGNMENT)]
+        rest -= stages[0]
+        while rest > LEVELS_BEFORE_TOTAL:
+            stages.append(min(rest - LEVELS_BEFORE_TOTAL, LEVELS_ALONE))
+            rest -= stages[-1]
+        return [*stages, rest]
+
+    @property
+    def product_stage(self):
+        """The register stage of the products and of the beat's reference; that of the decoders is 1."""
+        return 1 + len(self.digit_groups)
+
+    @property
+    def sum_stage(self):
+        """The register stage of the accumulator."""
+        return self.product_stage + len(self.tree) + 2
+
+    @property
+    def latency(self):
+        return self.sum_stage + ScoreRounder.latency
+
+
+class FloatDatapath:
+    """Builds the pipeline of a :class:`FloatPlan` between two streams, stage by stage."""
+
+    def __init__(self, m, plan, operands, score):
+        self.m, self.plan, self.window = m, plan, plan.window
+        self.pipe = Pipeline(m, source=operands, sink=score)
+        self._control(operands, score)
+        lanes = self._decode(operands.payload)
+        specials = self._accumulate_specials(lanes)
+        negative = self._lane_row(lanes, "sign", plan.product_stage)
+        reference = self._largest_reference(self._lane_row(lanes, "reference"))
+        rows = self._align(lanes, self._multiply(lanes), negative, reference)
+        total = self._add(rows, negative)
+        self._finish(reference, total, specials, score.payload)
+
+    def _control(self, operands, score):
+        """Which stages hold a beat, and where dot products begin and end."""
+        m, pipe, beat = self.m, self.pipe, operands.payload
+        open_sum = Signal()
+        with m.If(operands.valid & operands.ready):
+            m.d.sync += open_sum.eq(~beat.last)
+        begins, valid, last = beat.first | ~open_sum, operands.valid, beat.last
+        self.valid, self.begins = {}, {}
+        for stage in range(1, self.plan.sum_stage):
+            self.valid[stage] = valid = pipe.control(valid, name=f"valid_{stage}")
+            last = pipe.register(last, name=f"last_{stage}")
+            if stage <= self.plan.product_stage:
+                self.begins[stage] = begins = pipe.register(begins, name=f"begins_{stage}")
+        done = valid & last
+        for stage in range(self.plan.sum_stage, self.plan.latency + 1):
+            done = pipe.control(done, name=f"done_{stage}")
+        m.d.comb += score.valid.eq(done)
+
+    def _decode(self, beat):
+        lanes = []
+        for index in range(self.plan.n_lanes):
+            lane = LaneDecoder(format=self.plan.format, align_width=self.plan.align_width)
+            self.m.submodules[f"decoder_{index}"] = lane
+            self.m.d.comb += [lane.query_word.eq(beat.query[index]), lane.key_word.eq(beat.key[index])]
+            lanes.append(lane)
+        return lanes
+
+    def _lane_row(self, lanes, role, stages=1):
+        """One output of all decoders in a register row."""
+        return self.pipe.register(Cat(getattr(lane, role) for lane in lanes), name=f"{role}s", stages=stages)
+
+    def _accumulate_specials(self, lanes):
+        """NaN, plus and minus infinity among the terms so far, at the accumulator's stage."""
+        m, pipe = self.m, self.pipe
+        infinite, negative = Cat(lane.is_inf for lane in lanes), Cat(lane.sign for lane in lanes)
+        found = pipe.register(
+            Cat(Cat(lane.is_nan for lane in lanes).any(), (infinite & ~negative).any(), (infinite & negative).any()),
+            name="specials_found",
+        )
+        specials = Signal(3, name="specials", reset_less=True)
+        with m.If(pipe.advance & self.valid[1]):
+            m.d.sync += specials.eq(found | Mux(self.begins[1], 0, specials))
+        return pipe.register(specials, name="specials_later", stages=self.plan.sum_stage - 2)
+
+    def _largest_reference(self, references):
+        """The reference of the beat at the product stage: a few digits a stage, from the top."""
+        m, pipe, n = self.m, self.pipe, self.plan.n_lanes
+        candidates, decided, below = Const(-1, n), Const(0, 0), self.window.reference_width
+        for number, group in enumerate(self.plan.digit_groups, start=1):
+            fields = [references.word_select(index, below) for index in range(n)]
+            below -= group
+            m.submodules[f"maximum_{number}"] = digits = DigitMaximum(n=n, width=group)
+            m.d.comb += digits.values.eq(Cat(field[below:] for field in fields))
+            m.d.comb += digits.candidates.eq(candidates)
+            decided = pipe.register(Cat(digits.maximum, decided), name=f"reference_top_{number}")
+            if below:
+                candidates = pipe.register(digits.largest, name=f"candidates_{number}")
+                references = pipe.register(Cat(field[:below] for field in fields), name=f"references_rest_{number}")
+        return decided
+
+    def _multiply(self, lanes):
+        """Exact products of the significands, in the last stage in which the reference is still searched."""
+        m, precision = self.m, self.window.float_format.precision
+        waiting = self.plan.product_stage - 1
+        queries, keys = (self._lane_row(lanes, f"{role}_significand", waiting) for role in ("query", "key"))
+        products = []
+        for index in range(len(lanes)):
+            multiplier = UnsignedMultiplier(multiplicand_width=precision, multiplier_width=precision)
+            m.submodules[f"multiplier_{index}"] = multiplier
+            m.d.comb += multiplier.multiplicand.eq(queries.word_select(index, precision))
+            m.d.comb += multiplier.multiplier.eq(keys.word_select(index, precision))
+            products.append(multiplier.product)
+        return self.pipe.register(Cat(products), name="products")
+
+    def _align(self, lanes, products, negative, reference):
+        scales = self._lane_row(lanes, "scale", self.plan.product_stage)
+        rows = []
+        for index, lane in enumerate(lanes):
+            aligner = LaneAligner(format=self.plan.format, align_width=self.plan.align_width)
+            self.m.submodules[f"aligner_{index}"] = aligner
+            self.m.d.comb += [
+                aligner.product.eq(products.word_select(index, self.window.product_width)),
+                aligner.sign.eq(negative[index]),
+                aligner.scale.eq(scales.word_select(index, len(lane.scale))),
+                aligner.reference.eq(reference),
+            ]
+            rows.append(aligner.row)
+        return rows
+
+    def _add(self, rows, negative):
+        """The exact signed sum of a beat."""
+        heap = Heap(self.m, "tree", self.plan.total_width)
+        for row in rows:
+            heap.add(row)
+        # In a window of w bits, -x is ~x + 1 - 2**w: what is missing of all negative rows together is one more row.
+        count = Heap(self.m, "negatives", bits_for(self.plan.n_lanes))
+        for bit in negative:
+            count.add(bit)
+        count = count.total()
+        borrow = Signal(self.plan.total_width - self.window.width)
+        self.m.d.comb += borrow.eq(-count)
+        heap.add(count)
+        heap.add(borrow, self.window.width)
+
+        for stage, levels in enumerate(self.plan.tree[:-1], start=1):
+            reduced = heap.reduce(levels=levels)
+            heap = Heap(self.m, f"tree_{stage}", self.plan.total_width)
+            for index, (offset, row) in enumerate(reduced):
+                heap.add(self.pipe.register(row, name=f"tree_{stage}_row_{index}"), offset)
+        return self.pipe.register(heap.total(), name="total")
+
+    def _finish(self, reference, total, specials, payload):
+        m, plan, window = self.m, self.plan, self.window
+        m.submodules.accumulator = accumulator = AlignedAccumulator(
+            reference_width=window.reference_width,
+            total_width=plan.total_width,
+            guard_bits=GUARD_BITS,
+            width=plan.accumulator_width,
+            lead=len(plan.tree),
+        )
+        m.d.comb += [
+            accumulator.advance.eq(self.pipe.advance),
+            accumulator.valid.eq(self.valid[plan.product_stage]),
+            accumulator.begins.eq(self.begins[plan.product_stage]),
+            accumulator.reference.eq(reference),
+            accumulator.total.eq(total),
+        ]
+        m.submodules.rounder = rounder = ScoreRounder(
+            format=plan.format,
+            width=plan.accumulator_width,
+            reference_width=window.reference_width,
+            unit_exponent=window.unit_exponent - GUARD_BITS,
+        )
+        m.d.comb += [
+            rounder.advance.eq(self.pipe.advance),
+            rounder.sum.eq(accumulator.sum),
+            rounder.reference.eq(accumulator.sum_reference),
+            Cat(rounder.is_nan, rounder.plus_inf, rounder.minus_inf).eq(specials),
+            payload.wide.eq(rounder.wide),
+            payload.narrow.eq(rounder.narrow),
+        ]
