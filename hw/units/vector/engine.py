@@ -1,0 +1,255 @@
+"""One SIMD engine: its bank, its lanes with their accumulators, and the bus over its lanes."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from hw.block import Block
+from hw.formats import FP32
+from hw.memory import MemoryBank
+from hw.params import integer
+from hw.pipeline import Pipeline
+from hw.units.vector.accumulator import LaneAccumulator
+from hw.units.vector.arithmetic import SPECIALS, AccumulatorParameters
+from hw.units.vector.factor import Factor
+from hw.units.vector.trees import ReductionBus, tree_latency
+from hw.units.vector.values import ValueLane, expand, narrow_width
+from hw.units.vector_ops import OPERATION_WIDTH, VectorOp
+
+__all__ = ["VectorEngine"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorEngineParameters(AccumulatorParameters):
+    n_lanes: int = integer(4, low=1, high=128, doc="lanes of the engine")
+    bank_depth: int = integer(64, low=1, high=1 << 24, doc="rows of the bank, n_lanes words each")
+    n_stages: int = integer(15, low=8, high=64, doc="advances from a command to its values")
+
+    @property
+    def address_width(self):
+        return max(1, ceil_log2(self.bank_depth))
+
+    @property
+    def total_width(self):
+        """Bits of the sum over the lanes."""
+        return self.aligned_width + ceil_log2(self.n_lanes)
+
+    @property
+    def total_stage(self):
+        """The stage at which the totals over the lanes are ready, all their parts together."""
+        return LaneAccumulator.latency + max(1, tree_latency(self.n_lanes))
+
+    def lane_ports(self):
+        """What leaves and enters the engine for the bus over the engines."""
+        lanes = self.n_lanes
+        return {
+            "exponents": Out(data.ArrayLayout(self.exponent_width, lanes)),
+            "references": In(data.ArrayLayout(self.exponent_width, lanes)),
+            "specials": Out(data.ArrayLayout(SPECIALS, lanes)),
+            "aligned": Out(data.ArrayLayout(signed(self.aligned_width), lanes)),
+            "keys": Out(data.ArrayLayout(self.float_format.width, lanes)),
+        }
+
+
+class VectorEngine(Block):
+    """Bank, lanes and accumulators of one engine, with its own copy of the pipeline's control.
+
+    A member's documentation says at which stage it belongs: stage n is n advances after the command was accepted.
+    All accesses to the bank are made at stage 0, so that a command sees every earlier command's write.
+    """
+
+    Parameters = VectorEngineParameters
+    members_doc = {
+        "advance": "registers move on",
+        "valid": "stage 0: there is a command",
+        "operation": "stage 0: a VectorOp",
+        "a": "stage 0: first operands",
+        "b": "stage 0: second operands",
+        "c": "stage 0: third operands",
+        "enable": "stage 0: the engine takes part in accumulations and bank accesses",
+        "lane_enable": "stage 0: lanes that take part in accumulations",
+        "address": "stage 0: row of the bank",
+        "sum_start": "stage 0: the sums start anew",
+        "maximum_start": "stage 0: the maxima start anew",
+        "over_engines": "stage 0: sums are aligned for the bus over the engines, not for that over the lanes",
+        "values": "stage n_stages: results of the lanes",
+        "exponents": "stage 4: exponent codes of the lanes' sums",
+        "references": "stage 6: exponent codes to which the lanes' sums are aligned on the bus over the engines",
+        "specials": "stage 6: specials of the lanes' sums",
+        "aligned": "stage 7: the lanes' aligned sums",
+        "keys": "stage 3: keys of the lanes' maxima",
+        "lane_exponent": "stage 6: the largest exponent code of the lanes",
+        "lane_special": "stage 7: union of the lanes' specials",
+        "lane_total": "stage total_stage: sum over the lanes",
+        "lane_key": "stage total_stage: the largest key of the lanes",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        words = data.ArrayLayout(p.float_format.width, p.n_lanes)
+        return {
+            "advance": In(1),
+            "valid": In(1),
+            "operation": In(OPERATION_WIDTH),
+            **{name: In(words) for name in "abc"},
+            "enable": In(1),
+            "lane_enable": In(p.n_lanes),
+            "address": In(p.address_width),
+            "sum_start": In(1),
+            "maximum_start": In(1),
+            "over_engines": In(1),
+            "values": Out(data.ArrayLayout(FP32.width, p.n_lanes)),
+            **p.lane_ports(),
+            "lane_exponent": Out(p.exponent_width),
+            "lane_special": Out(SPECIALS),
+            "lane_total": Out(signed(p.total_width)),
+            "lane_key": Out(p.float_format.width),
+        }
+
+    @property
+    def latency(self):
+        return self.n_stages
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, advance=self.advance)
+        row = self._bank(m)
+        self._values(m, pipe, row)
+        lanes = self._accumulators(m, pipe, row)
+        self._lane_bus(m, pipe, lanes)
+        return m
+
+    def _bank(self, m):
+        """Stage 0: one access a command. Returns the row at stage 1."""
+        m.submodules.bank = bank = MemoryBank(
+            depth=self.bank_depth, width=len(self.a.as_value()), ports="single"
+        )
+        self._works = works = Signal(name="works")  # an address outside the bank is as good as a disabled engine
+        access = Signal()
+        reads = (self.operation == VectorOp.READ_BANK) | (self.operation == VectorOp.SPMM)
+        m.d.comb += [
+            works.eq(self.enable & (self.address < self.bank_depth)),
+            access.eq(self.advance & self.valid & works),
+            bank.address.eq(self.address),
+            bank.write_enable.eq(access & (self.operation == VectorOp.WRITE_BANK)),
+            bank.read_enable.eq(access & reads),
+            bank.write_data.eq(self.a),
+        ]
+        return data.View(self.a.shape(), bank.read_data)
+
+    def _values(self, m, pipe, row):
+        """Results of the lanes, and the row of registers that makes every command take equally long."""
+        fmt = self.parameters.float_format
+        lanes = [ValueLane(format=self.format) for _ in range(self.n_lanes)]
+        latency = {name: child.latency for name, child in lanes[0].children.items()}
+        takes = {
+            "row": (1, self._works & (self.operation == VectorOp.READ_BANK)),
+            "elementwise": (latency["elementwise"], self.operation < VectorOp.EXP),
+            "single": (latency["elementwise"], self.operation == VectorOp.TO_FP32),
+            "exponential": (latency["exponential"], self.operation == VectorOp.EXP),
+            "reciprocal": (latency["reciprocal"], self.operation == VectorOp.RECIPROCAL),
+        }
+        takes = {name: pipe.register(take, name=f"take_{name}", stages=stage) for name, (stage, take) in takes.items()}
+        for index, lane in enumerate(lanes):
+            m.submodules[f"value_lane_{index}"] = lane
+            m.d.comb += [
+                lane.advance.eq(self.advance),
+                lane.operation.eq(self.operation),
+                lane.a.eq(self.a[index]),
+                lane.b.eq(self.b[index]),
+                lane.c.eq(self.c[index]),
+                lane.row.eq(row[index]),
+                *(getattr(lane, f"take_{name}").eq(take) for name, take in takes.items()),
+            ]
+        rest = self.n_stages - lanes[0].latency
+        # Wide rows of registers: the results wait here for as long as an accumulation takes.
+        values = Signal(data.ArrayLayout(narrow_width(fmt), self.n_lanes))
+        m.d.comb += values.eq(Cat(lane.value for lane in lanes))
+        values = pipe.register(values, name="values_late", stages=rest)
+        is_single = pipe.register(takes["single"], name="is_single", stages=rest)
+        m.d.comb += [self.values[index].eq(expand(fmt, value, is_single)) for index, value in enumerate(values)]
+
+    def _accumulators(self, m, pipe, row):
+        p = self.parameters
+        valid = [self.valid]
+        for stage in range(1, 4):
+            valid.append(pipe.control(valid[-1], name=f"valid_{stage}"))
+        is_spmm = Signal()
+        is_maximum = Signal()
+        is_square = Signal()
+        adds = Signal()
+        m.d.comb += [
+            is_spmm.eq(self.operation == VectorOp.SPMM),
+            is_maximum.eq(self.operation == VectorOp.MAXIMUM),
+            is_square.eq(self.operation == VectorOp.SUM_SQUARES),
+            adds.eq(is_spmm | is_square | (self.operation == VectorOp.SUM)),
+        ]
+        active = Mux(is_spmm, self._works, self.enable).replicate(self.n_lanes)
+        takes_part = pipe.register(self.lane_enable & active, name="takes_part")
+        from_row = pipe.register(is_spmm, name="from_row")
+
+        # The scalar of SPMM, or one, for all lanes.
+        m.submodules.scalar_factor = scalar_factor = Factor(format=p.format)
+        m.d.comb += scalar_factor.word.eq(pipe.register(self.a[0], name="scalar"))
+        one = Signal(p.factor_layout)
+        coefficient = Signal(p.factor_layout)
+        m.d.comb += [
+            one.significand.eq(1 << (p.precision - 1)),
+            one.exponent.eq(p.one_exponent),
+            coefficient.eq(Mux(from_row, scalar_factor.factor, one)),
+        ]
+        shared = {
+            "from_row": from_row,
+            "coefficient": pipe.register(coefficient, name="coefficient"),
+            "is_square": pipe.register(is_square, name="is_square_2", stages=2),
+            "maximum_update": pipe.register(is_maximum, name="maximum_update", stages=2) & valid[2],
+            "maximum_start": pipe.register(self.maximum_start, name="maximum_start_2", stages=2),
+            "update": pipe.register(adds, name="update", stages=3) & valid[3],
+            "start": pipe.register(self.sum_start, name="sum_start_3", stages=3),
+        }
+        lanes = []
+        for index in range(self.n_lanes):
+            lane = LaneAccumulator(**p.accumulator())
+            m.submodules[f"accumulator_{index}"] = lane
+            lanes.append(lane)
+            m.d.comb += [
+                lane.advance.eq(self.advance),
+                lane.word.eq(self.a[index]),
+                lane.row.eq(row[index]),
+                lane.takes_part.eq(takes_part[index]),
+                *(getattr(lane, name).eq(value) for name, value in shared.items()),
+                self.exponents[index].eq(lane.exponent),
+                self.specials[index].eq(lane.specials),
+                self.aligned[index].eq(lane.aligned),
+                self.keys[index].eq(lane.maximum_key),
+            ]
+        return lanes
+
+    def _lane_bus(self, m, pipe, lanes):
+        p = self.parameters
+        m.submodules.lane_bus = bus = ReductionBus(
+            n_inputs=self.n_lanes, width=p.aligned_width, exponent_width=p.exponent_width,
+            key_width=p.float_format.width,
+        )
+        over_engines = pipe.register(self.over_engines, name="over_engines_6", stages=6)
+        m.d.comb += [
+            bus.advance.eq(self.advance),
+            bus.exponents.eq(self.exponents),
+            bus.specials.eq(self.specials),
+            bus.sums.eq(self.aligned),
+            bus.keys.eq(self.keys),
+            self.lane_exponent.eq(bus.largest_exponent),
+            self.lane_special.eq(bus.any_special),
+            *(lane.reference.eq(Mux(over_engines, self.references[index], bus.largest_exponent))
+              for index, lane in enumerate(lanes)),
+        ]
+        wait = p.total_stage - LaneAccumulator.latency - bus.latency
+        m.d.comb += self.lane_total.eq(pipe.register(bus.total, name="lane_total_late", stages=wait))
+        wait = p.total_stage - 3 - bus.latency
+        m.d.comb += self.lane_key.eq(pipe.register(bus.largest_key, name="lane_key_late", stages=wait))
