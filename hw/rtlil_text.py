@@ -3,7 +3,7 @@
 import itertools
 import re
 
-_WIRE = re.compile(r"^  wire width (\d+) (input|output) \d+ +(\\\S+)$", re.MULTILINE)
+_WIRE = re.compile(r"^  wire width (\d+) (input|output) \d+ +((?:signed )?)(\\\S+)$", re.MULTILINE)
 
 
 def normalise(text, port_order):
@@ -22,7 +22,7 @@ def normalise(text, port_order):
             module = _without_unused_clocking(module)
         modules[name] = _normalise_module(module, port_order)
     top = next(iter(modules.values()))
-    return modules, {match[3][1:] for match in _WIRE.finditer(top)} & {"clk", "rst"}
+    return modules, {match[4][1:] for match in _WIRE.finditer(top)} & {"clk", "rst"}
 
 
 def _without_unused_clocking(text):
@@ -38,7 +38,7 @@ def _normalise_module(text, port_order):
     count = itertools.count(len(rank) + 1)
 
     def renumber(match):
-        return f"  wire width {match[1]} {match[2]} {rank.get(match[3][1:]) or next(count)} {match[3]}"
+        return f"  wire width {match[1]} {match[2]} {rank.get(match[4][1:]) or next(count)} {match[3]}{match[4]}"
 
     return _WIRE.sub(renumber, text)
 
@@ -69,7 +69,7 @@ _INSTANCE = re.compile(r"^  cell (\\\S+) (\\\S+)\n((?:    connect .*\n)*)  end$"
 
 def _instance_nets(module):
     """Name the nets at an instance's ports ``instance_port``; Amaranth has them as ``port`` and ``port_17``."""
-    ports = {match[3] for match in _WIRE.finditer(module)}
+    ports = {match[4] for match in _WIRE.finditer(module)}
     taken = set(re.findall(r"\\[^\s]+", module))
     table = {}
     for _, instance, connections in _INSTANCE.findall(module):
