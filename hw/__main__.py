@@ -69,6 +69,25 @@ def synthesise(options):
     return run_synthesis(options, blocks_from(options))
 
 
+def renew_readme(options):
+    """Renew the generated parts of README.md; with a library, measure the figures first."""
+    from hw import readme
+
+    try:
+        if options.liberty is not None:
+            reports = {}
+            for config in readme.FIGURE_CONFIGS:
+                for unit in UNITS:
+                    options.unit, options.config, options.param = unit, config, []
+                    reports[unit, config] = synthesis_report(options, unit, make_block(unit, config))
+            write_files(readme.FIGURES.parent, {readme.FIGURES.name: json.dumps(readme.measured(reports), indent=2) + "\n"})
+        text = readme.render(Path("README.md").read_text())
+        write_files(".", {"README.md": text})
+    except (OSError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    return 0
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m hw", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
