@@ -1,0 +1,252 @@
+"""Stimulus and expectation for the dot-product unit: sums that cancel, overflow, vanish or are none, then random ones."""
+
+import numpy as np
+
+from golden import floats
+from golden.dot_product_unit import dot_product_stream
+from verif.bench import Batch, Bench
+from verif.packing import join, pack
+
+
+class DotProductUnitBench(Bench):
+    """The kinds of dot products take turns; about one in eight is first begun in vain and then begun again.
+
+    Every batch ends with a ``last``, and none relies on its first beat being a ``first``.
+    """
+
+    unit = "dot_product_unit"
+
+    def __init__(self, block, seed):
+        super().__init__(block, seed)
+        p = block.parameters
+        self._format = floats.FORMATS.get(p.format)
+        self._width = self._format.width if self._format else 8
+        self._kinds = INTEGER_KINDS if self._format is None else FLOAT_KINDS
+        self._turn = 0
+
+    @property
+    def required_bins(self):
+        bins = {"zero_sum", "cancellation", "length_one", "multi_beat", "first_mid"}
+        return frozenset(bins | ({"extreme"} if self._format is None else {"nan", "inf", "subnormal", "overflow"}))
+
+    def batch(self, count):
+        p = self.parameters
+        queries, keys, first, last = [], [], [], []
+        bins = dict.fromkeys(self.required_bins, 0)
+        while len(first) < count:
+            query, key = self._dot_product()
+            n_beats = len(query)
+            if first and not self._turn % 8:
+                # A sum that is never finished; the next dot product says first.
+                cut = int(self.rng.integers(1, n_beats + 1))
+                queries.append(query[:cut])
+                keys.append(key[:cut])
+                first += [False] * cut
+                last += [False] * cut
+                begins, bins["first_mid"] = True, bins["first_mid"] + 1
+            else:
+                begins = self.rng.random() < 0.5
+            queries.append(query)
+            keys.append(key)
+            first += [begins] + [False] * (n_beats - 1)
+            last += [False] * (n_beats - 1) + [True]
+            self._count(bins, query, key)
+        query, key = np.concatenate(queries), np.concatenate(keys)
+        scores = dot_product_stream(
+            query, key, first, last, format=p.format, align_width=p.align_width, max_terms=p.max_terms
+        )
+        operands = [
+            join((left, self._width * p.n_lanes), (right, self._width * p.n_lanes), (begins, 1), (ends, 1))
+            for left, right, begins, ends in zip(pack(query, self._width), pack(key, self._width), first, last)
+        ]
+        narrow = [0] * len(scores.wide) if scores.narrow is None else scores.narrow
+        expected = [join((wide, 32), (word, 16)) for wide, word in zip(scores.wide, narrow)]
+        causes = {"score": ("operands", np.flatnonzero(last).tolist())}
+        return Batch({"operands": operands}, {"score": expected}, bins, causes=causes)
+
+    def _dot_product(self):
+        """Query and key words [beats, lanes] of the kind whose turn it is, mostly short."""
+        kind = self._kinds[self._turn % len(self._kinds)]
+        self._turn += 1
+        n_beats = int(self.rng.choice([1, 1, 2, 3, 4, 9]))
+        return kind(self._format, self.rng, (n_beats, self.parameters.n_lanes))
+
+    def _count(self, bins, query, key):
+        """Which corner cases a dot product is."""
+        bins["length_one"] += len(query) == 1
+        bins["multi_beat"] += len(query) > 1
+        if self._format is None:
+            values = [words.astype(np.uint8).view(np.int8).astype(np.int64) for words in (query, key)]
+            products = values[0] * values[1]
+            bins["extreme"] += bool((products == 1 << 14).any())
+            total = int(products.sum())
+        else:
+            terms = [floats.decode(self._format, words) for words in (query, key)]
+            with np.errstate(invalid="ignore", over="ignore"):
+                products = floats.to_float64(self._format, query) * floats.to_float64(self._format, key)
+                total = products.sum()
+            special = bool(sum((term.is_nan | term.is_inf).any() for term in terms))
+            largest = floats.to_float64(self._format, np.array(self._format.infinity - 1))
+            bins["nan"] += bool(np.isnan(total))
+            bins["inf"] += bool(np.isinf(total) and special)
+            bins["overflow"] += bool(not special and abs(total) > 1.01 * largest)
+            hidden = 1 << self._format.fraction_width
+            bins["subnormal"] += bool(sum(((t.significand < hidden) & ~t.is_zero).any() for t in terms)) and not special
+        bins["zero_sum"] += bool(total == 0)
+        bins["cancellation"] += bool(np.isfinite(total) and 0 < abs(total) * 256 <= abs(products).max())
+
+
+def _words(fmt, rng, shape, field, fraction=None):
+    """Words with given exponent fields, random signs and, if none is given, random fractions."""
+    fraction = rng.integers(0, 1 << fmt.fraction_width, shape) if fraction is None else fraction
+    return rng.integers(0, 2, shape) * fmt.sign_bit | field << fmt.fraction_width | fraction
+
+
+def _gaussian(fmt, rng, shape):
+    return [floats.from_float64(fmt, rng.standard_normal(shape)).astype(np.int64) for _ in range(2)]
+
+
+def _any(fmt, rng, shape):
+    top = (1 << fmt.exponent_width) - 1
+    return [_words(fmt, rng, shape, rng.integers(0, top, shape)) for _ in range(2)]
+
+
+def _close(fmt, rng, shape):
+    """Exponents near each other, anywhere; sums of any length stay in the window."""
+    top = (1 << fmt.exponent_width) - 4
+    return [_words(fmt, rng, shape, int(rng.integers(0, top)) + rng.integers(0, 3, shape)) for _ in range(2)]
+
+
+def _subnormal(fmt, rng, shape):
+    """Subnormals of all magnitudes and zeros against any numbers, small or large ones."""
+    fraction = rng.integers(0, 1 << fmt.fraction_width, shape) >> rng.integers(0, fmt.fraction_width + 1, shape)
+    small = _words(fmt, rng, shape, 0, fraction)
+    span = int(rng.integers(1, (1 << fmt.exponent_width) - 1))
+    other = _words(fmt, rng, shape, rng.integers(max(0, span - 3), span + 1, shape))
+    swap = rng.random(shape) < 0.5
+    return [np.where(swap, small, other), np.where(swap, other, small)]
+
+
+def _cancelling(fmt, rng, shape, change=0.3):
+    """Pairs of products that differ in sign and, some of them, in the last bit of a factor."""
+    query, key = (_close if rng.random() < 0.7 else _subnormal)(fmt, rng, shape)
+    half = query.size // 2
+    mirrored = [words.ravel().copy() for words in (query, key)]
+    for words in mirrored:
+        words[half:2 * half] = words[:half]
+    mirrored[1][half:2 * half] ^= fmt.sign_bit
+    if half:
+        mirrored[0][half:2 * half] ^= rng.random(half) < change
+        for words in mirrored:
+            words[2 * half:] = 0
+    elif rng.random() < 0.5:
+        mirrored[0][:] &= fmt.sign_bit
+    return [words.reshape(shape) for words in mirrored]
+
+
+def _zero_sum(fmt, rng, shape):
+    query, key = _cancelling(fmt, rng, shape, change=0)
+    if query.size == 1:
+        query &= fmt.sign_bit
+    return [query, key]
+
+
+def _near_miss(fmt, rng, shape):
+    """Large terms cancel but for one unit; with a single term there is nothing to cancel."""
+    query, key = _zero_sum(fmt, rng, (max(2, shape[0]), shape[1]))
+    query.flat[0] ^= 1
+    return [query, key]
+
+
+def _overflow(fmt, rng, shape):
+    """The largest numbers, of one sign."""
+    return [np.full(shape, fmt.infinity - 1) - rng.integers(0, 3, shape), np.full(shape, fmt.infinity - 1)]
+
+
+def _boundary(fmt, rng, shape):
+    """One term near the limits of overflow and underflow of either result, the others much smaller."""
+    field = int(rng.integers(1, (1 << fmt.exponent_width) - 1))
+    query = _words(fmt, rng, shape, 1)
+    key = _words(fmt, rng, shape, 1)
+    query.flat[0], key.flat[0] = field << fmt.fraction_width | (1 << fmt.fraction_width) - 1, _one(fmt) | int(rng.integers(0, 4))
+    return [query, key]
+
+
+def _ramp(fmt, rng, shape):
+    """Exponents that rise or fall from beat to beat, so that accumulator and beat take turns in being shifted."""
+    top = (1 << fmt.exponent_width) - 2
+    step = int(rng.integers(-6, 7))
+    field = np.clip(int(rng.integers(1, top)) + step * np.arange(shape[0])[:, None], 0, top) + np.zeros(shape, np.int64)
+    return [_words(fmt, rng, shape, field), _words(fmt, rng, shape, np.full(shape, fmt.bias))]
+
+
+def _one(fmt):
+    return fmt.bias << fmt.fraction_width
+
+
+def _with(fmt, rng, shape, *pairs):
+    """Random terms, some of them replaced by the given factors."""
+    query, key = _close(fmt, rng, shape)
+    for left, right in pairs:
+        at = int(rng.integers(query.size))
+        query.flat[at], key.flat[at] = (left, right) if rng.random() < 0.5 else (right, left)
+    return [query, key]
+
+
+def _nan(fmt, rng, shape):
+    payload = int(rng.integers(1, 1 << fmt.fraction_width)) | int(rng.integers(2)) * fmt.sign_bit
+    return _with(fmt, rng, shape, (fmt.infinity | payload, int(rng.integers(1 << fmt.width))))
+
+
+def _infinite_zero(fmt, rng, shape):
+    return _with(fmt, rng, shape, (fmt.infinity | int(rng.integers(2)) * fmt.sign_bit, int(rng.integers(2)) * fmt.sign_bit))
+
+
+def _infinite(fmt, rng, shape):
+    """An infinity against a number that may be subnormal."""
+    sign = int(rng.integers(2)) * fmt.sign_bit
+    return _with(fmt, rng, shape, (fmt.infinity | sign, 1 << int(rng.integers(fmt.width - 2))))
+
+
+def _two_infinities(fmt, rng, shape):
+    """Of equal or of opposite signs, in the same or in different beats."""
+    signs = rng.integers(0, 2, 2) * fmt.sign_bit
+    return _with(fmt, rng, shape, *((fmt.infinity | int(sign), _one(fmt)) for sign in signs))
+
+
+def _bytes(fmt, rng, shape):
+    return list(rng.integers(0, 256, (2, *shape)))
+
+
+def _extreme_bytes(fmt, rng, shape):
+    query, key = rng.choice([0x80, 0x81, 0x7F, 0xFF, 0, 1], (2, *shape))
+    query.flat[0] = key.flat[0] = 0x80
+    return [query, key]
+
+
+def _all_lowest(fmt, rng, shape):
+    return [np.full(shape, 0x80), np.full(shape, 0x80)]
+
+
+def _cancelling_bytes(fmt, rng, shape, remainder=1):
+    query, key = rng.integers(1, 128, (2, max(2, shape[0]), shape[1]))
+    half = query.size // 2
+    key.flat[:half], query.flat[:half] = 127, 127
+    query.flat[half:2 * half] = 127
+    key.flat[half:2 * half] = -127 & 255
+    query.flat[2 * half:] = 0
+    if remainder:
+        query.flat[0] = 126
+    return [query, key]
+
+
+def _zero_bytes(fmt, rng, shape):
+    return _cancelling_bytes(fmt, rng, shape, remainder=0)
+
+
+# Odd numbers of kinds, so that every kind comes with every eighth turn.
+FLOAT_KINDS = (
+    _nan, _zero_sum, _subnormal, _near_miss, _overflow, _infinite, _gaussian, _two_infinities, _any, _cancelling,
+    _infinite_zero, _boundary, _ramp, _close, _subnormal, _gaussian, _ramp,
+)
+INTEGER_KINDS = (_extreme_bytes, _zero_bytes, _bytes, _cancelling_bytes, _all_lowest, _bytes, _bytes)
