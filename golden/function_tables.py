@@ -149,7 +149,7 @@ class ExponentialTables:
     """log2(e) * 2**product_fraction as signed powers of two."""
     product_fraction: int = 14
     """Fraction bits of significand * log2(e) that are kept."""
-    guard: int = 2
+    guard: int = 3
     """Fraction bits that the addends of that product have beyond those that are kept."""
     product_bias: int = 2
     """What is added at the last of the guard bits, for what the addends have lost."""
@@ -162,9 +162,10 @@ class ExponentialTables:
 @cache
 def exponential_tables(fmt):
     """The tables of exp for a format."""
-    index_width = fmt.fraction_width // 2
-    power = fit(_power_of_two, index_width=index_width, offset_width=fmt.fraction_width + 1 - index_width,
-                fraction_width=fmt.fraction_width + 2, slope_shift=5, slope_width=7, centre=Fraction(1, 2))
+    offset_width = (fmt.fraction_width + 1) // 2
+    power = fit(_power_of_two, index_width=fmt.fraction_width + 1 - offset_width, offset_width=offset_width,
+                fraction_width=fmt.fraction_width + 2, slope_shift=offset_width - 1, slope_width=offset_width + 1,
+                centre=Fraction(1, 2))
     with localcontext(Context(prec=_PRECISION)):
         # The smallest result that is not zero is half the smallest subnormal.
         largest_argument = (fmt.bias + fmt.fraction_width) * Decimal(2).ln()
