@@ -1,0 +1,213 @@
+"""Programs for the vector unit: all operations mixed at random, with directed corners between them."""
+
+import numpy as np
+from amaranth.hdl import Shape
+
+from golden.floats import FORMATS, FP32, from_float64
+from golden.vector_ops import VectorOp
+from golden.vector_unit import ACCUMULATING_OPS, ADDING_OPS, Commands, Scope, VectorUnit
+from verif.bench import Batch, Bench
+from verif.packing import join, pack
+
+SHORTEST = 48
+"""Commands a batch at least, so that random ones follow the directed corners."""
+
+UNDEFINED_CODES = sorted(set(range(32)) - {int(op) for op in VectorOp})
+
+
+class VectorUnitBench(Bench):
+    """Batches write the banks first and begin their accumulations with ``first``."""
+
+    unit = "vector_unit"
+    required_bins = frozenset({op.name.lower() for op in VectorOp}) | {
+        "nan", "inf", "subnormal", "empty_row", "one_term_row", "read_after_write", "undefined_code", "disabled_engine",
+        "nan_total", "inf_total", "sum_over_lanes", "sum_over_engine", "sum_over_all", "zero_total",
+    }
+
+    def __init__(self, block, seed):
+        super().__init__(block, seed)
+        p = block.parameters
+        self.unit_model = VectorUnit(
+            n_engines=p.n_engines, n_lanes=p.n_lanes, bank_depth=p.bank_depth, format=p.format,
+            align_width=p.align_width, max_terms=p.max_terms,
+        )
+        self.format = FORMATS[p.format]
+        # A few rows of each bank, with its ends: deep banks need not be filled.
+        self.addresses = np.unique(np.linspace(0, p.bank_depth - 1, 6).astype(np.int64))
+        address_width = max(1, (p.bank_depth - 1).bit_length())
+        self.outside = np.arange(p.bank_depth, 1 << address_width)[:3]
+
+    def batch(self, count):
+        parts = [self._writes(), self._corners()]
+        while sum(map(len, parts)) < max(count, SHORTEST):
+            parts.append(self.rng.choice([self._mixed, self._mixed, self._rows, self._after_write])())
+        commands = Commands.join(*parts)
+        for kind in (ADDING_OPS, (VectorOp.MAXIMUM,)):
+            begins = np.flatnonzero(np.isin(commands.operation, kind))
+            commands.first[begins[:1]] = True
+        self._limit_terms(commands)
+        results = self.unit_model.execute(commands)
+        return Batch(
+            inputs={"command": self._pack(commands)},
+            outputs={"result": self._pack_results(results)},
+            bins=self._bins(commands, results),
+            causes={"result": ("command", results.command.tolist())},
+        )
+
+    # Stimulus ------------------------------------------------------------------------------------------------------
+
+    def _words(self, shape):
+        """Numbers near 1, in a quarter of the commands any words, corner values among them."""
+        fmt, rng = self.format, self.rng
+        spread = rng.choice([0, 3, 10], (shape[0], *[1] * (len(shape) - 1)))
+        words = from_float64(fmt, rng.standard_normal(shape) * np.exp2(rng.uniform(-1, 1, shape) * spread))
+        one = fmt.bias << fmt.fraction_width
+        corners = np.array([0, 1, (1 << fmt.fraction_width) - 1, 1 << fmt.fraction_width, one, one + 1, fmt.infinity - 1,
+                            fmt.infinity, fmt.infinity + 1, fmt.nan])
+        corners = np.concatenate([corners, corners | fmt.sign_bit])
+        wild = np.where(rng.random(shape) < 0.5, rng.choice(corners, shape), rng.integers(0, 1 << fmt.width, shape))
+        is_wild = (rng.random(shape) < 0.3) & (rng.random(spread.shape) < 0.25)
+        return np.where(is_wild, wild, words).astype(fmt.dtype)
+
+    def _blank(self, n):
+        p = self.parameters
+        commands = Commands.empty(n, p.n_engines, p.n_lanes)
+        for name in "abc":
+            setattr(commands, name, self._words((n, p.n_engines, p.n_lanes)))
+        commands.address[:] = self.rng.choice(self.addresses, (n, p.n_engines))
+        return commands
+
+    def _writes(self):
+        """Everything that will be read."""
+        commands = self._blank(len(self.addresses))
+        commands.operation[:] = VectorOp.WRITE_BANK
+        commands.address[:] = self.addresses[:, None]
+        return commands
+
+    def _mixed(self):
+        """Any operations in any order, accumulations nested in each other."""
+        n, rng = int(self.rng.integers(4, 25)), self.rng
+        commands = self._blank(n)
+        accumulating = np.array(ACCUMULATING_OPS)
+        every = np.concatenate([np.array(list(VectorOp)), rng.choice(UNDEFINED_CODES, 1), accumulating, accumulating])
+        commands.operation[:] = rng.choice(every, n)
+        commands.enable[:] = rng.random(commands.enable.shape) < 0.8
+        commands.lane_enable[:] = rng.random(commands.lane_enable.shape) < 0.9
+        commands.scope[:] = rng.integers(0, 4, n)
+        commands.first[:] = rng.random(n) < 0.1
+        commands.last[:] = rng.random(n) < rng.choice([0.1, 0.5])
+        if len(self.outside):
+            commands.address[rng.random(commands.address.shape) < 0.1] = rng.choice(self.outside)
+        return commands
+
+    def _rows(self):
+        """SpMM rows back to back: none, one or a few non-zeros in each engine."""
+        lengths = self.rng.choice([1, 1, 2, 5], 6)
+        commands = self._blank(int(lengths.sum()))
+        commands.operation[:] = VectorOp.SPMM
+        commands.scope[:] = Scope.LANES
+        ends = np.cumsum(lengths)
+        commands.last[ends - 1] = True
+        commands.first[ends - lengths] = self.rng.random(len(ends)) < 0.7
+        counts = self.rng.integers(0, lengths[:, None] + 1, (len(ends), self.parameters.n_engines))
+        counts[self.rng.integers(len(ends))] = 0
+        position = np.concatenate([np.arange(length) for length in lengths])
+        commands.enable[:] = position[:, None] < np.repeat(counts, lengths, axis=0)
+        return commands
+
+    def _after_write(self):
+        """Reads and SpMM rows of words that the command before has written."""
+        commands = self._blank(4)
+        reader = self.rng.choice([VectorOp.READ_BANK, VectorOp.SPMM], 2)
+        commands.operation[:] = [VectorOp.WRITE_BANK, reader[0], VectorOp.WRITE_BANK, reader[1]]
+        commands.address[1], commands.address[3] = commands.address[0], commands.address[2]
+        commands.last[:] = True
+        return commands
+
+    def _corners(self):
+        """What must occur in every run: each operation, each special result, each scope."""
+        fmt = self.format
+        one, minus = fmt.bias << fmt.fraction_width, fmt.sign_bit
+        operations = list(VectorOp) + [UNDEFINED_CODES[0]]
+        each = self._blank(len(operations))
+        each.operation[:] = operations
+        each.scope[:] = self.rng.integers(0, 4, len(each))
+        each.last[:] = True
+
+        special = self._blank(10)
+        special.operation[:] = [*[VectorOp.SUM] * 4, *[VectorOp.SPMM] * 2, VectorOp.READ_BANK, *[VectorOp.MUL] * 3]
+        special.scope[:4] = [Scope.ALL, Scope.ENGINE, Scope.LANES, Scope.LANES]
+        special.first[:] = special.last[:] = True
+        special.last[2] = special.first[3] = False
+        special.a[0], special.a[1] = fmt.infinity | minus, fmt.nan
+        special.a[2] = np.where(special.a[2] & fmt.infinity == fmt.infinity, one, special.a[2])
+        special.a[3] = special.a[2] ^ minus
+        special.enable[4:7] = False
+        special.enable[5, 0] = True
+        special.a[7], special.b[7] = 1 << fmt.fraction_width, one - (1 << fmt.fraction_width)
+        special.a[8], special.b[8] = fmt.infinity, one
+        special.a[9] = fmt.nan
+        return Commands.join(each, special, self._after_write())
+
+    def _limit_terms(self, commands):
+        """Close accumulations before they take more terms than there is room for."""
+        terms = 0
+        for index in np.flatnonzero(np.isin(commands.operation, ADDING_OPS)):
+            terms = 1 if commands.first[index] else terms + 1
+            commands.last[index] |= terms >= self.parameters.max_terms
+            terms = 0 if commands.last[index] else terms
+
+    # Packing and counting ------------------------------------------------------------------------------------------
+
+    def _pack(self, commands):
+        packed = []
+        for name, field in self.parameters.command_layout:
+            array = np.asarray(getattr(commands, name))
+            array = array.reshape(len(commands), -1)
+            width = Shape.cast(field.shape).width
+            packed.append([(word, width) for word in pack(array, width // array.shape[1])])
+        return [join(*fields) for fields in zip(*packed, strict=True)]
+
+    def _pack_results(self, results):
+        n = len(results.command)
+        packed = []
+        for name, field in self.parameters.result_layout:
+            array = getattr(results, name).reshape(n, -1)
+            width = Shape.cast(field.shape).width
+            packed.append([(word, width) for word in pack(array, width // array.shape[1])])
+        return [join(*fields) for fields in zip(*packed, strict=True)]
+
+    def _bins(self, commands, results):
+        fmt = self.format
+        operation = np.asarray(commands.operation)
+        bins = {op.name.lower(): int((operation == op).sum()) for op in VectorOp}
+        bins["undefined_code"] = int(np.isin(operation, UNDEFINED_CODES).sum())
+        bank_op = np.isin(operation, (VectorOp.WRITE_BANK, VectorOp.READ_BANK, VectorOp.SPMM))
+        bins["disabled_engine"] = int((bank_op & ~commands.enable.all(1)).sum())
+
+        same = (commands.enable[1:] & commands.enable[:-1] & (commands.address[1:] == commands.address[:-1])).any(1)
+        reads = bank_op[1:] & (operation[1:] != VectorOp.WRITE_BANK)
+        bins["read_after_write"] = int((same & reads & (operation[:-1] == VectorOp.WRITE_BANK)).sum())
+
+        spmm = operation == VectorOp.SPMM
+        single = spmm & commands.first & commands.last
+        bins["one_term_row"] = int((single & (commands.enable.sum(1) == 1)).sum())
+        bins["empty_row"] = int((single & ~commands.enable.any(1)).sum())
+
+        giver = operation[results.command]
+        scope = np.asarray(commands.scope)[results.command]
+        adding = np.isin(giver, ADDING_OPS)
+        in_format = (giver < VectorOp.EXP) & ~np.isin(giver, (VectorOp.GREATER, VectorOp.LESS, VectorOp.LESS_EQUAL,
+                                                              VectorOp.TO_FP32))
+        words = results.values[in_format] & (fmt.sign_bit - 1)
+        bins["nan"] = int((words > fmt.infinity).sum())
+        bins["inf"] = int((words == fmt.infinity).sum())
+        bins["subnormal"] = int(((words > 0) & (words < 1 << fmt.fraction_width)).sum())
+        totals = results.single[adding] & (FP32.sign_bit - 1)
+        bins["nan_total"] = int((totals > FP32.infinity).sum())
+        bins["inf_total"] = int((totals == FP32.infinity).sum())
+        for code, name in ((0, "lanes"), (1, "engine"), (2, "all")):
+            bins[f"sum_over_{name}"] = int((adding & (np.minimum(scope, 2) == code)).sum())
+        zeros = adding & (scope == Scope.LANES) & (results.single[:, 0] == 0)
+        bins["zero_total"] = int(zeros.sum())
+        return bins
