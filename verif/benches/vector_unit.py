@@ -37,6 +37,16 @@ class VectorUnitBench(Bench):
         address_width = max(1, (p.bank_depth - 1).bit_length())
         self.outside = np.arange(p.bank_depth, 1 << address_width)[:3]
 
+    def program(self, commands):
+        """The batch of any commands that write what they read."""
+        results = self.unit_model.execute(commands)
+        return Batch(
+            inputs={"command": self._pack(commands)},
+            outputs={"result": self._pack_results(results)},
+            bins=self._bins(commands, results),
+            causes={"result": ("command", results.command.tolist())},
+        )
+
     def batch(self, count):
         parts = [self._writes(), self._corners()]
         while sum(map(len, parts)) < max(count, SHORTEST):
@@ -46,13 +56,7 @@ class VectorUnitBench(Bench):
             begins = np.flatnonzero(np.isin(commands.operation, kind))
             commands.first[begins[:1]] = True
         self._limit_terms(commands)
-        results = self.unit_model.execute(commands)
-        return Batch(
-            inputs={"command": self._pack(commands)},
-            outputs={"result": self._pack_results(results)},
-            bins=self._bins(commands, results),
-            causes={"result": ("command", results.command.tolist())},
-        )
+        return self.program(commands)
 
     # Stimulus ------------------------------------------------------------------------------------------------------
 
