@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from amaranth.lib.wiring import In
 
+from hw.registry import unit_class
+
 
 @dataclass
 class Batch:
@@ -47,6 +49,11 @@ class Bench:
         self.block = block
         self.parameters = block.parameters
         self.rng = np.random.default_rng(seed)
+
+    @classmethod
+    def make_block(cls, parameters):
+        """The block under test, from plain data; overridden where it is none of the registered units."""
+        return unit_class(cls.unit)(**parameters)
 
     def streams(self):
         """The names of the unit's input and output streams."""

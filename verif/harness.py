@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hw.package import build_package
-from hw.registry import unit_class
 from verif import simulator
 
 DEFAULT_COUNT = 900
@@ -47,7 +46,8 @@ def bench_class(unit):
 
 def load_bench(unit, parameters, seed):
     """The bench for a block with the given parameters (a dictionary)."""
-    return bench_class(unit)(unit_class(unit)(**parameters), seed)
+    cls = bench_class(unit)
+    return cls(cls.make_block(parameters), seed)
 
 
 _emitted = {}
