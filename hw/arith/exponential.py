@@ -27,7 +27,7 @@ class Exponential(Block):
     """``y = e**x`` for every x, monotone, subnormal results rounded and not flushed.
 
     ``|x| * log2(e)`` is formed in fixed point from a few shifted significands. For negative x it is inverted, which
-    is a last place too small, as the truncation made it a last place too large for positive x on average; the lines
+    is a last place too negligible, as the truncation made it a last place too large for positive x on average; the lines
     are fitted to the middle. The integer part gives the exponent, the fraction f gives ``2**f`` by piecewise lines,
     which subnormal results move right before the rounding half up. |x| of about half an ulp of 1 and less gives 1,
     -Inf gives 0, NaN the canonical NaN, too large x Inf.
@@ -59,19 +59,19 @@ class Exponential(Block):
         # 1. The significand times log2(e). The shift distances are 0 to 15: smaller numbers count as 0.
         x = fmt.layout(self.x)
         lowest = fmt.bias + tables.top_exponent - 15
-        small = Signal()
+        negligible = Signal()
         far = Signal()
         is_nan = Signal()
         distance = Signal(4)
         m.d.comb += [
-            small.eq(x.exponent < lowest),
+            negligible.eq(x.exponent < lowest),
             far.eq(x.exponent > lowest + 15),
             is_nan.eq(x.exponent.all() & x.fraction.any()),
             distance.eq(lowest + 15 - x.exponent[:4]),
         ]
         product = pipe.register(self._times_log2e(m, Cat(x.fraction, 1)), name="product_1")
         distance = pipe.register(distance, name="distance_1")
-        small = pipe.register(small, name="small_1")
+        negligible = pipe.register(negligible, name="negligible_1")
         far = pipe.register(far, name="far_1")
         is_nan = pipe.register(is_nan, name="is_nan_1")
         sign = pipe.register(x.sign, name="sign_1")
@@ -83,7 +83,7 @@ class Exponential(Block):
         m.d.comb += [
             align.value.eq(product << (len(fixed) - len(product))),
             align.amount.eq(distance),
-            fixed.eq((align.shifted & (~small).replicate(len(fixed))) ^ sign.replicate(len(fixed))),
+            fixed.eq((align.shifted & (~negligible).replicate(len(fixed))) ^ sign.replicate(len(fixed))),
         ]
         m.submodules.lines = lines = LinearSegments(function="power_of_two", format=self.format)
         m.d.comb += [
