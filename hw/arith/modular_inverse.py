@@ -44,10 +44,12 @@ class ModularInverse(Block):
         loaded = Signal()
         changed = Signal()
         finished = quotient[0]
+        subtrahend = Signal(self.width)
         difference = Signal(self.width)
         m.d.comb += [
             changed.eq(~loaded | (divisor != self.number)),
-            difference.eq(remainder - (divisor & remainder[0].replicate(self.width))),
+            subtrahend.eq(divisor & remainder[0].replicate(self.width)),
+            difference.eq(remainder - subtrahend),
             self.inverse.eq(quotient[1:]),
             self.ready.eq(finished & ~changed),
         ]

@@ -175,10 +175,10 @@ class ColumnPath(Block):
         if self.hash == "multiplicative" and p.index_width:
             inverse = None if p.constant is None else pow(p.constant, -1, 1 << p.index_width)
             index = _product(m, self, index, inverse, f"product_{lane}")
-        m.d.comb += [
-            found.index[lane].eq(index),
-            found.in_range[lane].eq((found.index[lane] < self.n_columns) & ~surplus.any()),
-        ]
+        in_range = ~surplus.any()
+        if self.n_columns < 1 << p.index_width:
+            in_range &= found.index[lane] < self.n_columns
+        m.d.comb += [found.index[lane].eq(index), found.in_range[lane].eq(in_range)]
 
 
 def _product(m, path, multiplicand, constant, name):

@@ -38,6 +38,7 @@ class HashBankMapperBench(Bench):
             bins["odd_multiplier" if given & 1 else "even_multiplier"] = 1
         bank_map = BankMap(n_columns=p.n_columns, n_banks=p.n_banks, hash=p.hash, multiplier=multiplier)
         words = self._words(count)
+        bins["every_index"] = int(len(np.unique(words % (1 << p.index_width))) == 1 << p.index_width)
         inputs, outputs, causes = {}, {}, {}
         bins["last_column"] = int((words == p.n_columns - 1).sum())
         if p.direction != "inverse":
