@@ -7,8 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from hw.cli import UsageError, add_block_arguments, blocks_from, reporting_errors
-from hw.contract import summary
-from hw.emit import MEMORY_BODIES
+from hw.emit import MEMORY_BODIES, summary
 from hw.package import build_package, write_files
 from hw.params import kind_of
 from hw.registry import PRESETS, UNITS, make_block, unit_class

@@ -1,7 +1,5 @@
 """The contract of a block in plain data: ports, fields, timing. Header, manifest and README are made from it."""
 
-import inspect
-
 from amaranth.hdl import Shape
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In
@@ -63,8 +61,3 @@ def _lanes(shape):
         return f"{shape.length} x {_lanes(shape.elem_shape)}"
     cast = Shape.cast(shape)
     return f"{cast.width}{' signed' if cast.signed else ''}"
-
-
-def summary(block):
-    """The first sentence of the block's docstring."""
-    return " ".join(inspect.getdoc(block).split("\n\n")[0].split())

@@ -1,8 +1,10 @@
 """From blocks to Verilog: every distinct block becomes one RTLIL module, Yosys tidies them, and a writer makes them read well."""
 
+import inspect
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -40,6 +42,16 @@ def flat_ports(block):
     return ports
 
 
+def summary(block):
+    """The first paragraph of the block's docstring, on one line."""
+    return " ".join(inspect.getdoc(block).split("\n\n")[0].replace("``", "").split())
+
+
+def comment(lines):
+    """Lines as a Verilog comment."""
+    return "".join(f"// {line}".rstrip() + "\n" for line in lines)
+
+
 class Emission:
     """A set of Verilog modules under construction; it is the platform with which blocks are elaborated.
 
@@ -58,6 +70,7 @@ class Emission:
         self._rtlil = {}
         self._clocking = {}
         self._children = {}
+        self._comments = {}
         self._tops = []
         self._opening = None
         self._parents = []
@@ -105,16 +118,19 @@ class Emission:
         if self.memory == "macro" and getattr(block, "is_memory", False):
             self.macros[name] = block.describe()
             modules = {name: black_box(modules[name])}
+        # A top's comment is its file's header.
+        self._comments[name] = comment(textwrap.wrap(summary(block), 110)) if self._parents else ""
         self._rtlil[name] = modules  # after its children, which were emitted while it was elaborated
         return name
 
     def verilog(self):
-        """Run Yosys and return ``{module name: Verilog text}``, children before parents."""
+        """Run Yosys and return ``{module name: Verilog text}``, parents before children."""
         rtlil_text = "".join(text for modules in self._rtlil.values() for text in modules.values())
         written = split_modules(run_yosys(rtlil_text, self._tops))
         return {
-            name: "\n".join(tidy(written[module], black_box=module in self.macros) for module in reversed(modules))
-            for name, modules in self._rtlil.items()
+            name: self._comments[name]
+            + "\n".join(tidy(written[module], black_box=module in self.macros) for module in modules)
+            for name, modules in reversed(self._rtlil.items())
         }
 
     def below(self, name):
@@ -128,14 +144,18 @@ class Emission:
 def run_yosys(rtlil_text, tops):
     """Tidy an RTLIL design with Yosys (in a process of its own, since a Yosys error ends it) and write Verilog."""
     with tempfile.TemporaryDirectory(prefix="emit-") as folder:
-        source, result = Path(folder, "design.il"), Path(folder, "design.v")
-        source.write_text(rtlil_text)
+        Path(folder, "design.il").write_text(rtlil_text)
+        result = Path(folder, "design.v")
         checks = "; ".join(f"hierarchy -check -top {top}" for top in tops) if len(tops) == 1 else "hierarchy -check"
-        script = f"read_rtlil {source}; {checks}; {YOSYS_PASSES}; setattr -mod -unset blackbox =A:blackbox; write_verilog -noattr {result}"
+        script = (
+            f"read_rtlil design.il; {checks}; {YOSYS_PASSES}; "
+            "setattr -mod -unset blackbox =A:blackbox; write_verilog -noattr design.v"
+        )
         run = subprocess.run(
             [sys.executable, "-c", YOSYS_RUNNER, script],
             capture_output=True,
             text=True,
+            cwd=folder,
         )
         if run.returncode or not result.exists():
             lines = [line for line in (run.stdout + run.stderr).splitlines() if "ERROR" in line]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hw import contract
 from hw.block import Block
-from hw.emit import Emission
+from hw.emit import Emission, comment, summary
 
 TOOLS = ("amaranth", "pyosys")
 COMMON_FILE = "common.v"
@@ -72,16 +72,11 @@ def describe(name, block):
     }
 
 
-def comment(lines):
-    """Lines as a Verilog comment."""
-    return "".join(f"// {line}".rstrip() + "\n" for line in lines)
-
-
 def block_header(name, block):
     """The comment at the top of a block's file: what it does, its configuration and its port contract."""
     if not isinstance(block, Block):
         return comment([f"{name}: a design around blocks of the generator."])
-    lines = [f"{name}: {contract.summary(block)}", "", "Configuration"]
+    lines = [f"{name}: {summary(block)}", "", "Configuration"]
     lines += [f"  {key} = {_text(value)}" for key, value in block.parameters.to_dict().items()]
     lines += ["", "Timing", f"  latency {block.latency} clocks, one beat every {block.interval} clock(s)"]
     if block.latency:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from hw import contract
+from hw.emit import summary
 from hw.package import build_package
 from hw.registry import PRESETS, UNITS, make_block
 
@@ -26,7 +27,7 @@ def block_table():
             for direction in ("input", "output")
         }
         latency = " / ".join(str(block.latency) for block in blocks.values())
-        rows.append([f"`{unit}`", contract.summary(blocks["small"]), ports["input"], ports["output"], latency])
+        rows.append([f"`{unit}`", summary(blocks["small"]), ports["input"], ports["output"], latency])
     headers = ["block", "what it does", "in", "out", f"latency in clocks ({' / '.join(PRESETS)})"]
     return tabulate(rows, headers=headers, tablefmt="github")
 

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 
 _WIRE = re.compile(r"^  wire width (\d+) (input|output) \d+ +((?:signed )?)(\\\S+)$", re.MULTILINE)
 
@@ -71,11 +72,18 @@ def _instance_nets(module):
     """Name the nets at an instance's ports ``instance_port``; Amaranth has them as ``port`` and ``port_17``."""
     ports = {match[4] for match in _WIRE.finditer(module)}
     taken = set(re.findall(r"\\[^\s]+", module))
+    instances = [
+        (instance, re.findall(r"connect (\\\S+) (\\\S+)(?: \[[\d:]+\])?$", connections, re.MULTILINE))
+        for _, instance, connections in _INSTANCE.findall(module)
+    ]
+    uses = Counter(net for _, connections in instances for _, net in connections)
     table = {}
-    for _, instance, connections in _INSTANCE.findall(module):
-        for port, net in re.findall(r"connect (\\\S+) (\\\S+)$", connections, re.MULTILINE):
+    for instance, connections in instances:
+        for port, net in connections:
             name = f"{instance}_{port[1:]}"
-            if net not in ports and net not in table and name not in taken and re.fullmatch(re.escape(port) + r"(_\d+)?", net):
+            # A plain name at several instances is a signal that the parent named itself.
+            of_the_port = re.fullmatch(re.escape(port) + r"_\d+", net) or net == port and uses[net] == 1
+            if of_the_port and net not in ports and net not in table and name not in taken:
                 table[net] = name
                 taken.add(name)
     # Not the port in "connect port net", which belongs to the child.
