@@ -1,0 +1,68 @@
+"""The memory wrapper: its model on the emitted Verilog, and its black box."""
+
+import re
+
+import pytest
+
+from hw.emit import Emission
+from hw.memory import MemoryBank
+from hw.package import MACRO_FILE, build_package
+from verif.harness import run_job
+
+POINTS = [
+    {"depth": 1, "width": 1, "read_during_write": "old"},
+    {"depth": 5, "width": 9, "read_during_write": "old"},
+    {"depth": 8, "width": 16, "read_during_write": "new"},
+    {"depth": 3, "width": 40, "read_during_write": "new"},
+    {"depth": 6, "width": 8, "read_during_write": "undefined"},
+    {"depth": 1, "width": 3, "ports": "single"},
+    {"depth": 7, "width": 12, "ports": "single"},
+]
+
+
+def _name(parameters):
+    return MemoryBank(**parameters).module_name
+
+
+@pytest.mark.parametrize("parameters", POINTS, ids=_name)
+def test_model(parameters):
+    block = MemoryBank(**parameters)
+    counts = run_job(block, "verif.memory_access", {**block.parameters.to_dict(), "seed": 1, "clocks": 600})
+    assert counts["checked"] > 200 and counts["failed"] == 0
+    if block.ports == "read_write":
+        assert counts["held"]
+        assert (counts["collisions"] > 0) == (block.read_during_write != "undefined")
+
+
+def test_model_is_one_array_that_tools_infer():
+    text = build_package({"memory_bank": MemoryBank(depth=12, width=7, read_during_write="new")})["memory_bank.v"]
+    assert re.search(r"reg \[6:0\] words \[11:0\];", text)
+    assert "initial" not in text
+
+
+def test_macro_has_the_ports_of_the_model_and_is_listed():
+    block = MemoryBank(depth=12, width=7, read_during_write="old")
+    texts = {}
+    for body in ("model", "macro"):
+        emission = Emission(body)
+        emission.add_top(block)
+        texts[body] = emission.verilog()[block.module_name]
+    header = {body: re.search(r"module .*?\);", text, re.S)[0].replace(" reg ", " wire") for body, text in texts.items()}
+    assert re.sub(r"\s+", " ", header["model"]) == re.sub(r"\s+", " ", header["macro"])
+    assert "always" not in texts["macro"] and "words" not in texts["macro"]
+    assert emission.macros == {"memory_1r1w_12x7_old": block.describe()}
+    assert block.describe()["bits"] == 84 and block.describe()["read_during_write"] == "old"
+    assert MACRO_FILE in build_package({"memory_bank": block}, "macro")
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"depth": 0}, "depth must be .* not 0"),
+        ({"ports": "dual"}, "ports must be one of single, read_write, not 'dual'"),
+        ({"ports": "single", "read_during_write": "old"}, "read_during_write must be undefined for a single port"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        MemoryBank(**parameters)
