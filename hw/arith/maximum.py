@@ -28,7 +28,7 @@ class DigitMaximum(Block):
     Parameters = DigitMaximumParameters
     members_doc = {
         "values": "the numbers, number 0 in the lowest bits",
-        "candidates": "which numbers take part, at least one",
+        "candidates": "which numbers take part; if none does, the maximum is 0",
         "maximum": "the largest of them",
         "largest": "which of them are equal to it",
     }

@@ -88,7 +88,7 @@ class FloatDatapath:
         lanes = self._decode(operands.payload)
         specials = self._accumulate_specials(lanes)
         negative = self._lane_row(lanes, "sign", plan.product_stage)
-        reference = self._largest_reference(self._lane_row(lanes, "reference"))
+        reference = self._largest_reference(lanes)
         rows = self._align(lanes, self._multiply(lanes), negative, reference)
         total = self._add(rows, negative)
         self._finish(reference, total, specials, score.payload)
@@ -137,10 +137,15 @@ class FloatDatapath:
             m.d.sync += specials.eq(found | Mux(self.begins[1], 0, specials))
         return pipe.register(specials, name="specials_later", stages=self.plan.sum_stage - 2)
 
-    def _largest_reference(self, references):
-        """The reference of the beat at the product stage: a few digits a stage, from the top."""
+    def _largest_reference(self, lanes):
+        """The reference of the beat at the product stage: a few digits a stage, from the top.
+
+        Products below the floor do not take part; if none is above it, no candidate gives the reference 0.
+        """
         m, pipe, n = self.m, self.pipe, self.plan.n_lanes
-        candidates, decided, below = Const(-1, n), Const(0, 0), self.window.reference_width
+        exponents, decided, below = self._lane_row(lanes, "exponent"), Const(0, 0), self.window.reference_width
+        exponents = [exponents.word_select(index, len(lanes[0].exponent)) for index in range(n)]
+        candidates, references = ~Cat(exponent[-1] for exponent in exponents), Cat(e[:below] for e in exponents)
         for number, group in enumerate(self.plan.digit_groups, start=1):
             fields = [references.word_select(index, below) for index in range(n)]
             below -= group
@@ -157,18 +162,18 @@ class FloatDatapath:
         """Exact products of the significands, in the last stage in which the reference is still searched."""
         m, precision = self.m, self.window.float_format.precision
         waiting = self.plan.product_stage - 1
-        queries, keys = (self._lane_row(lanes, f"{role}_significand", waiting) for role in ("query", "key"))
+        larger, smaller = (self._lane_row(lanes, role, waiting) for role in ("larger", "smaller"))
         products = []
         for index in range(len(lanes)):
             multiplier = UnsignedMultiplier(multiplicand_width=precision, multiplier_width=precision)
             m.submodules[f"multiplier_{index}"] = multiplier
-            m.d.comb += multiplier.multiplicand.eq(queries.word_select(index, precision))
-            m.d.comb += multiplier.multiplier.eq(keys.word_select(index, precision))
+            m.d.comb += multiplier.multiplicand.eq(larger.word_select(index, precision))
+            m.d.comb += multiplier.multiplier.eq(smaller.word_select(index, precision))
             products.append(multiplier.product)
         return self.pipe.register(Cat(products), name="products")
 
     def _align(self, lanes, products, negative, reference):
-        scales = self._lane_row(lanes, "scale", self.plan.product_stage)
+        exponents = self._lane_row(lanes, "exponent", self.plan.product_stage)
         rows = []
         for index, lane in enumerate(lanes):
             aligner = LaneAligner(format=self.plan.format, align_width=self.plan.align_width)
@@ -176,7 +181,7 @@ class FloatDatapath:
             self.m.d.comb += [
                 aligner.product.eq(products.word_select(index, self.window.product_width)),
                 aligner.sign.eq(negative[index]),
-                aligner.scale.eq(scales.word_select(index, len(lane.scale))),
+                aligner.exponent.eq(exponents.word_select(index, len(lane.exponent))),
                 aligner.reference.eq(reference),
             ]
             rows.append(aligner.row)

@@ -19,8 +19,8 @@ __all__ = ["Window", "LaneDecoder", "LaneAligner"]
 class Window:
     """The numbers that follow from a format and the width W of the alignment window.
 
-    References (exponents to which a beat or the accumulator is aligned) are counted from the `floor`, the lowest one:
-    a beat that is aligned to it keeps every bit of every product.
+    Exponents of products and references (the exponents to which a beat or the accumulator is aligned) are counted
+    from the `floor`, the lowest reference: a beat that is aligned to it keeps every bit of every product.
     """
 
     format: str
@@ -50,11 +50,6 @@ class Window:
         return 2 + self.spare
 
     @property
-    def headroom(self):
-        """How far a product with one subnormal factor may be above its place at the exponent fields' sum."""
-        return self.float_format.fraction_width
-
-    @property
     def unit_exponent(self):
         """The lowest bit of the window counts 2 to the power of this at the floor: the smallest product there is."""
         fmt = self.float_format
@@ -65,11 +60,10 @@ class Window:
         return bits_for(2 * self.float_format.max_exponent - self.floor)
 
     @property
-    def scale_shape(self):
-        """Of the exponent fields' sum, less the floor and the headroom."""
-        fmt = self.float_format
-        lowest, highest = 2 - self.floor - self.headroom, 2 * fmt.max_exponent - self.floor - self.headroom
-        return signed(1 + max(bits_for(highest), bits_for(-lowest - 1)))
+    def exponent_shape(self):
+        """Of a product's exponent, counted from the floor like a reference; below it for small products."""
+        lowest = 2 - self.float_format.fraction_width - self.floor
+        return signed(1 + max(self.reference_width, bits_for(-lowest - 1)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,22 +73,20 @@ class LaneParameters(Parameters):
 
 
 class LaneDecoder(Block):
-    """Significands, exponents and specials of one product. Combinational.
+    """Significands, exponent and specials of one product. Combinational.
 
-    The effective exponent is the one that the product of the normalised factors has: with one subnormal factor, the
-    leading zeros of that factor count; a product of two subnormals is below the floor in any case, and a zero product
-    counts as at the floor.
+    Where one factor is subnormal it is normalised, so that the exponent tells the size of every product that counts:
+    a product of two subnormals is below the floor in any case. Factors may come out exchanged.
     """
 
     Parameters = LaneParameters
     members_doc = {
         "query_word": "one factor",
         "key_word": "the other factor",
-        "query_significand": "with the hidden bit on top",
-        "key_significand": "with the hidden bit on top",
+        "larger": "significand of a factor, the normal one if only one is",
+        "smaller": "significand of the other factor",
         "sign": "of the product",
-        "scale": "exponent fields' sum, less floor and headroom",
-        "reference": "effective exponent above the floor, 0 below it",
+        "exponent": "of the product; negative for a zero product",
         "is_nan": "the product is not a number",
         "is_inf": "a factor is infinite",
     }
@@ -106,11 +98,10 @@ class LaneDecoder(Block):
             return {
                 "query_word": In(fmt.layout),
                 "key_word": In(fmt.layout),
-                "query_significand": Out(fmt.precision),
-                "key_significand": Out(fmt.precision),
+                "larger": Out(fmt.precision),
+                "smaller": Out(fmt.precision),
                 "sign": Out(1),
-                "scale": Out(self.window.scale_shape),
-                "reference": Out(self.window.reference_width),
+                "exponent": Out(self.window.exponent_shape),
                 "is_nan": Out(1),
                 "is_inf": Out(1),
             }
@@ -119,43 +110,46 @@ class LaneDecoder(Block):
 
     def circuit(self):
         m = Module()
-        fmt, window = self.window.float_format, self.window
-        fields, normal, special, fractional = {}, {}, {}, {}
-        for role in ("query", "key"):
-            factor = getattr(self, f"{role}_word")
-            normal[role] = Signal(name=f"{role}_normal")
-            special[role] = Signal(name=f"{role}_special")
-            fractional[role] = Signal(name=f"{role}_fractional")
-            m.d.comb += [
-                normal[role].eq(factor.exponent.any()),
-                special[role].eq(factor.exponent.all()),
-                fractional[role].eq(factor.fraction.any()),
-                getattr(self, f"{role}_significand").eq(Cat(factor.fraction, normal[role])),
-            ]
-            # Subnormals have the exponent of the field 1.
-            fields[role] = Cat(factor.exponent[0] | ~normal[role], factor.exponent[1:])
-        m.d.comb += self.sign.eq(self.query_word.sign ^ self.key_word.sign)
-        m.d.comb += self.scale.eq(fields["query"] + fields["key"] - (window.floor + window.headroom))
+        fmt, query, key = self.window.float_format, self.query_word, self.key_word
+        query_normal, key_normal = Signal(), Signal()
+        m.d.comb += [query_normal.eq(query.exponent.any()), key_normal.eq(key.exponent.any())]
+        m.d.comb += self.sign.eq(query.sign ^ key.sign)
 
-        mixed = Signal()
-        small = Signal(fmt.fraction_width)
-        m.d.comb += mixed.eq(normal["query"] ^ normal["key"])
-        m.d.comb += small.eq(Mux(normal["query"], self.key_word.fraction, self.query_word.fraction))
-        m.submodules.zeros = zeros = LeadingZeroCounter(width=fmt.fraction_width)
-        m.d.comb += zeros.value.eq(small)
+        # If exactly one factor is normal, it is the larger one.
+        swap = ~query_normal
+        larger, smaller = Signal(fmt.layout), Signal(fmt.layout)
+        m.d.comb += [larger.eq(Mux(swap, key, query)), smaller.eq(Mux(swap, query, key))]
+        larger_normal, smaller_normal = Signal(), Signal()
+        m.d.comb += [larger_normal.eq(query_normal | key_normal), smaller_normal.eq(query_normal & key_normal)]
+        m.d.comb += self.larger.eq(Cat(larger.fraction, larger_normal))
+
+        significand = Signal(fmt.precision)
+        m.d.comb += significand.eq(Cat(smaller.fraction, smaller_normal))
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=fmt.precision)
+        m.submodules.normaliser = normaliser = LogShifter(
+            width=fmt.precision, amount_width=len(zeros.count), direction="left", small_steps_first=False
+        )
+        m.d.comb += [
+            zeros.value.eq(significand),
+            normaliser.value.eq(significand),
+            normaliser.amount.eq(zeros.count),
+            self.smaller.eq(normaliser.shifted),
+        ]
+
+        # Subnormals have the exponent of the field 1.
+        larger_exponent = Cat(larger.exponent[0] | ~larger_normal, larger.exponent[1:])
+        smaller_exponent = Signal(signed(fmt.exponent_width + 1))
+        m.d.comb += smaller_exponent.eq(Mux(smaller_normal, smaller.exponent, 1 - zeros.count))
+        exponent = Signal.like(self.exponent)
+        m.d.comb += exponent.eq(larger_exponent + smaller_exponent - self.window.floor)
         zero = Signal()
-        m.d.comb += zero.eq(mixed & (small == 0))
+        m.d.comb += zero.eq(significand == 0)
+        m.d.comb += self.exponent.eq(Cat(exponent[:-1], exponent[-1] | zero))
 
-        rise = Signal(range(window.headroom + 1))
-        effective = Signal(signed(len(self.scale) + 1))
-        m.d.comb += rise.eq(Mux(mixed, window.headroom - 1 - zeros.count, window.headroom))
-        m.d.comb += effective.eq(self.scale + rise)
-        counts = ~(zero | effective[-1])
-        m.d.comb += self.reference.eq(effective[:len(self.reference)] & counts.replicate(len(self.reference)))
-
-        m.d.comb += self.is_inf.eq(special["query"] | special["key"])
+        query_special, key_special = query.exponent.all(), key.exponent.all()
+        m.d.comb += self.is_inf.eq(query_special | key_special)
         m.d.comb += self.is_nan.eq(
-            (special["query"] & fractional["query"]) | (special["key"] & fractional["key"]) | (self.is_inf & zero)
+            (query_special & query.fraction.any()) | (key_special & key.fraction.any()) | (self.is_inf & zero)
         )
         return m
 
@@ -163,15 +157,15 @@ class LaneDecoder(Block):
 class LaneAligner(Block):
     """The magnitude of a product at its place in the window, truncated; its bits inverted for a negative product.
 
-    Combinational. No bit is lost above the window, since the reference is at least the product's effective exponent.
+    Combinational.
     """
 
     Parameters = LaneParameters
     members_doc = {
         "product": "of the significands",
         "sign": "of the product",
-        "scale": "as the decoder gave it",
-        "reference": "the beat's, above the floor",
+        "exponent": "of the product; any for a zero product",
+        "reference": "the beat's, at least the exponent",
         "row": "the addend",
     }
 
@@ -181,7 +175,7 @@ class LaneAligner(Block):
             return {
                 "product": In(self.window.product_width),
                 "sign": In(1),
-                "scale": In(self.window.scale_shape),
+                "exponent": In(self.window.exponent_shape),
                 "reference": In(self.window.reference_width),
                 "row": Out(self.window.width),
             }
@@ -190,21 +184,18 @@ class LaneAligner(Block):
 
     def circuit(self):
         m = Module()
-        window = self.window
-        placed_width = window.width + window.headroom
-        distance = Signal(len(self.scale))
-        m.d.comb += distance.eq(self.reference - self.scale)
+        width = self.window.width
+        distance = Signal(len(self.exponent))
+        m.d.comb += distance.eq(self.reference - self.exponent)
         # Amounts too large for the shifter become large enough to leave nothing, by setting their upper bits.
-        amount_width = bits_for(placed_width)
-        kept = ((1 << amount_width) - placed_width).bit_length() - 1
+        amount_width = bits_for(width)
+        kept = ((1 << amount_width) - width).bit_length() - 1
         far = distance[amount_width:].any()
         amount = Cat(distance[:kept], distance[kept:amount_width] | far.replicate(amount_width - kept))
-        m.submodules.shifter = shifter = LogShifter(
-            width=placed_width, amount_width=amount_width, result_width=window.width
-        )
+        m.submodules.shifter = shifter = LogShifter(width=width, amount_width=amount_width)
         m.d.comb += [
-            shifter.value.eq(Cat(Const(0, placed_width - window.product_width), self.product)),
+            shifter.value.eq(Cat(Const(0, self.window.spare), self.product)),
             shifter.amount.eq(amount),
-            self.row.eq(shifter.shifted ^ self.sign.replicate(window.width)),
+            self.row.eq(shifter.shifted ^ self.sign.replicate(width)),
         ]
         return m

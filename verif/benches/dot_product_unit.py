@@ -93,7 +93,7 @@ class DotProductUnitBench(Bench):
             hidden = 1 << self._format.fraction_width
             bins["subnormal"] += bool(sum(((t.significand < hidden) & ~t.is_zero).any() for t in terms)) and not special
         bins["zero_sum"] += bool(total == 0)
-        bins["cancellation"] += bool(np.isfinite(total) and 0 < abs(total) * 256 <= abs(products).max())
+        bins["cancellation"] += bool(np.isfinite(total) and 0 < abs(total) * 64 <= abs(products).max())
 
 
 def _words(fmt, rng, shape, field, fraction=None):
