@@ -2,9 +2,14 @@
 
 import re
 
+from amaranth.hdl import Value
 from amaranth.lib import wiring
+from amaranth.lib.wiring import In
 
 from hw.params import NoParameters
+
+MAX_INPUT_BITS = (1 << 16) - 2
+"""Amaranth numbers the input bits of a module, clock and reset included, with 16 bits."""
 
 
 class Block(wiring.Component):
@@ -38,6 +43,10 @@ class Block(wiring.Component):
         for name, value in self.parameters.to_dict().items():
             setattr(self, name, value)
         super().__init__(members(self.parameters))
+        inputs = sum(len(Value.cast(value)) for _, member, value in self.signature.flatten(self) if member.flow is In)
+        if inputs > MAX_INPUT_BITS:
+            sizes = ", ".join(f"{name}={value}" for name, value in self.parameters.to_dict().items() if value is not None)
+            raise ValueError(f"{self.base_name} with {sizes} has {inputs} input bits; at most {MAX_INPUT_BITS} can be emitted")
 
     @property
     def key(self):
