@@ -27,7 +27,7 @@ class Exponential(Block):
     """``y = e**x`` for every x, monotone, subnormal results rounded and not flushed.
 
     ``|x| * log2(e)`` is formed in fixed point from a few shifted significands. For negative x it is inverted, which
-    is a last place too negligible, as the truncation made it a last place too large for positive x on average; the lines
+    is a last place too small, as the truncation made it a last place too large for positive x on average; the lines
     are fitted to the middle. The integer part gives the exponent, the fraction f gives ``2**f`` by piecewise lines,
     which subnormal results move right before the rounding half up. |x| of about half an ulp of 1 and less gives 1,
     -Inf gives 0, NaN the canonical NaN, too large x Inf.
@@ -59,19 +59,19 @@ class Exponential(Block):
         # 1. The significand times log2(e). The shift distances are 0 to 15: smaller numbers count as 0.
         x = fmt.layout(self.x)
         lowest = fmt.bias + tables.top_exponent - 15
-        negligible = Signal()
+        near = Signal()
         far = Signal()
         is_nan = Signal()
         distance = Signal(4)
         m.d.comb += [
-            negligible.eq(x.exponent < lowest),
+            near.eq(x.exponent >= lowest),
             far.eq(x.exponent > lowest + 15),
             is_nan.eq(x.exponent.all() & x.fraction.any()),
             distance.eq(lowest + 15 - x.exponent[:4]),
         ]
         product = pipe.register(self._times_log2e(m, Cat(x.fraction, 1)), name="product_1")
         distance = pipe.register(distance, name="distance_1")
-        negligible = pipe.register(negligible, name="negligible_1")
+        near = pipe.register(near, name="near_1")
         far = pipe.register(far, name="far_1")
         is_nan = pipe.register(is_nan, name="is_nan_1")
         sign = pipe.register(x.sign, name="sign_1")
@@ -81,9 +81,9 @@ class Exponential(Block):
         m.submodules.align = align = LogShifter(width=fraction_width + tables.top_exponent + 2, amount_width=4)
         fixed = Signal(len(align.shifted))
         m.d.comb += [
-            align.value.eq(product << (len(fixed) - len(product))),
+            align.value.eq(product.shift_left(len(fixed) - len(product))),
             align.amount.eq(distance),
-            fixed.eq((align.shifted & (~negligible).replicate(len(fixed))) ^ sign.replicate(len(fixed))),
+            fixed.eq((align.shifted & near.replicate(len(fixed))) ^ sign.replicate(len(fixed))),
         ]
         m.submodules.lines = lines = LinearSegments(function="power_of_two", format=self.format)
         m.d.comb += [
@@ -121,8 +121,12 @@ class Exponential(Block):
         heap.add_constant(tables.product_bias)
         for digit, shift in tables.addends(fmt.fraction_width):
             addend, left = significand[max(0, -shift):], max(0, shift)
-            heap.add(addend if digit > 0 else ~addend, left)
-            if digit < 0:  # -a = ~a - (2**width - 1)
+            if digit > 0:
+                heap.add(addend, left)
+            else:  # -a = ~a - (2**width - 1)
+                inverted = Signal(len(addend), name=f"inverted_{left}")
+                m.d.comb += inverted.eq(~addend)
+                heap.add(inverted, left)
                 heap.add_constant(-((1 << len(addend)) - 1) << left)
         return heap.total()[tables.guard:]
 

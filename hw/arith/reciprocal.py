@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.linear_segments import LinearSegments
@@ -59,7 +59,7 @@ class Reciprocal(Block):
         subnormal = Signal()
         m.d.comb += subnormal.eq(~x.exponent.any())
         shifted = Signal(fmt.fraction_width)
-        m.d.comb += shifted.eq(Mux(upper_half, x.fraction[:-1] << 1, x.fraction[:-2] << 2))
+        m.d.comb += shifted.eq(Mux(upper_half, x.fraction[:-1].shift_left(1), x.fraction[:-2].shift_left(2)))
         m.d.comb += lines.argument.eq(Mux(subnormal, shifted, x.fraction))
 
         special = Signal()
@@ -100,7 +100,6 @@ class Reciprocal(Block):
         m.d.comb += value.eq(Cat(lines.excess[:-1], ~lines.excess[-1], lines.excess[-1]))
         fraction = Signal(fmt.fraction_width)
         moved = [value[place + 1:][:fmt.fraction_width] & places[place].replicate(fmt.fraction_width) for place in range(3)]
-        quiet = Cat(Const(0, fmt.fraction_width - 1), is_nan)
-        m.d.comb += fraction.eq(moved[0] | moved[1] | moved[2] | quiet)
+        m.d.comb += fraction.eq(moved[0] | moved[1] | moved[2] | is_nan.shift_left(fmt.fraction_width - 1))
         m.d.comb += self.y.eq(pipe.register(Cat(fraction, field, sign), name="y_2"))
         return m

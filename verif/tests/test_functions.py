@@ -9,12 +9,17 @@ from golden import functions
 from golden.floats import FORMATS
 from hw.arith.exponential import Exponential
 from hw.arith.reciprocal import Reciprocal
+from hw.arith.reciprocal_root import ReciprocalRoot
 from hw.package import build_package
 from verif import lint
 from verif.harness import run_job
 
 SEED = int(os.environ.get("SEED", "1"))
-UNITS = {Exponential: functions.exponential, Reciprocal: functions.reciprocal}
+UNITS = {
+    Exponential: functions.exponential,
+    Reciprocal: functions.reciprocal,
+    ReciprocalRoot: functions.reciprocal_root,
+}
 
 
 @pytest.mark.parametrize("format", ["fp16", pytest.param("bf16", marks=pytest.mark.slow)])
