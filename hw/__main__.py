@@ -10,7 +10,7 @@ from hw.cli import UsageError, add_block_arguments, blocks_from, reporting_error
 from hw.emit import MEMORY_BODIES, summary
 from hw.package import build_package, write_files
 from hw.params import kind_of
-from hw.registry import PRESETS, UNITS, make_block, unit_class
+from hw.registry import BLOCKS, PRESETS, UNITS, make_block, unit_class
 from hw.synthesis.command import add_arguments as add_synthesis_arguments
 from hw.synthesis.command import run as run_synthesis
 
@@ -18,9 +18,9 @@ from hw.synthesis.command import run as run_synthesis
 def list_blocks(options):
     """Print every block with its parameters: type, default, what is legal; then the presets."""
     if options.json:
-        print(json.dumps({name: _parameter_table(name) for name in UNITS}, indent=2))
+        print(json.dumps({name: _parameter_table(name) for name in BLOCKS}, indent=2))
         return 0
-    for name in UNITS:
+    for name in BLOCKS:
         print(f"{name}: {summary(make_block(name))}")
         for row in _parameter_table(name):
             print(f"  {row['name']} ({row['type']}, default {row['default']}): {row['doc']}; {row['legal']}")

@@ -2,7 +2,7 @@
 
 import sys
 
-from hw.registry import PRESETS, UNITS, make_block
+from hw.registry import BLOCKS, PRESETS, UNITS, make_block
 
 
 class UsageError(Exception):
@@ -28,7 +28,7 @@ def add_block_arguments(parser, several=False):
         metavar="UNIT",
         nargs="?" if several else None,
         default="all" if several else None,
-        help=f"{'all, or ' if several else ''}one of {', '.join(UNITS)}",
+        help=f"{'all, or ' if several else ''}one of {', '.join(BLOCKS)}",
     )
     parser.add_argument("--config", metavar="NAME", help=f"preset: one of {', '.join(PRESETS)}")
     parser.add_argument(

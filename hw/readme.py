@@ -10,7 +10,7 @@ from tabulate import tabulate
 from hw import contract
 from hw.emit import summary
 from hw.package import build_package
-from hw.registry import PRESETS, UNITS, make_block
+from hw.registry import BLOCKS, PRESETS, make_block
 
 FIGURES = Path("docs/figures.json")
 FIGURE_CONFIGS = ("small", "edge")
@@ -19,7 +19,7 @@ FIGURE_CONFIGS = ("small", "edge")
 def block_table():
     """What each block does, its streams, its latency at every preset."""
     rows = []
-    for unit in UNITS:
+    for unit in BLOCKS:
         blocks = {config: make_block(unit, config) for config in PRESETS}
         members = contract.members(blocks["small"])
         ports = {

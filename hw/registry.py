@@ -4,6 +4,12 @@ import importlib
 import re
 
 UNITS = ("dot_product_unit", "vector_unit", "token_selector", "hash_bank_mapper", "bitonic_sorter")
+"""The blocks that ``all`` stands for."""
+
+ASSEMBLIES = ("dot_product_array",)
+"""Blocks made of units; emitted when asked for by name."""
+
+BLOCKS = UNITS + ASSEMBLIES
 
 # tiny is for quick tests; disc has the size of one core of the DiSC paper (64 dot-product units of 64 lanes).
 PRESETS = {
@@ -13,6 +19,7 @@ PRESETS = {
         "token_selector": {"width": 8, "height": 8, "channels": 3, "patch": 2, "n_values": 4},
         "hash_bank_mapper": {"n_columns": 64, "n_banks": 4},
         "bitonic_sorter": {"n": 4},
+        "dot_product_array": {"n_units": 4, "n_lanes": 4, "bank_depth": 16},
     },
     "small": {
         "dot_product_unit": {"n_lanes": 8},
@@ -20,6 +27,7 @@ PRESETS = {
         "token_selector": {"width": 16, "height": 16, "channels": 3, "patch": 2, "n_values": 8},
         "hash_bank_mapper": {"n_columns": 256, "n_banks": 8},
         "bitonic_sorter": {"n": 8},
+        "dot_product_array": {"n_units": 8, "n_lanes": 8, "bank_depth": 64},
     },
     "edge": {
         "dot_product_unit": {"n_lanes": 16},
@@ -27,21 +35,23 @@ PRESETS = {
         "token_selector": {"width": 32, "height": 32, "channels": 3, "patch": 2, "n_values": 16},
         "hash_bank_mapper": {"n_columns": 1024, "n_banks": 16},
         "bitonic_sorter": {"n": 16},
+        "dot_product_array": {"n_units": 16, "n_lanes": 16, "bank_depth": 128},
     },
     "disc": {
         "dot_product_unit": {"n_lanes": 64},
-        "vector_unit": {"n_engines": 64, "n_lanes": 16, "bank_depth": 512},
+        "vector_unit": {"n_engines": 64, "n_lanes": 8, "bank_depth": 512},
         "token_selector": {"width": 128, "height": 128, "channels": 4, "patch": 2, "n_values": 64},
         "hash_bank_mapper": {"n_columns": 4096, "n_banks": 64},
         "bitonic_sorter": {"n": 64},
+        "dot_product_array": {"n_units": 64, "n_lanes": 64, "bank_depth": 256},
     },
 }
 
 
 def unit_class(name):
     """The class of a block; raises ``ValueError`` for a name that is none."""
-    if name not in UNITS:
-        raise ValueError(f"unknown block {name!r}: legal are {', '.join(UNITS)}")
+    if name not in BLOCKS:
+        raise ValueError(f"unknown block {name!r}: legal are {', '.join(BLOCKS)}")
     module = importlib.import_module(f"hw.units.{name}")
     return getattr(module, re.sub(r"(?:^|_)([a-z])", lambda match: match[1].upper(), name))
 

@@ -16,7 +16,8 @@ class Batch:
     the unit is idle. ``full_rate`` names the input streams that must be accepted every clock while no output stalls
     (by default all). ``causes`` maps an output stream to (input stream, index of the input beat behind each output
     beat): where nothing stalls, each result must be valid exactly ``block.latency`` clocks after that beat was
-    accepted (by default beat for beat where there is one input, one output and a result for every beat).
+    accepted (by default beat for beat where there is one input, one output and a result for every beat). ``after``
+    maps an input stream to another one that must have been taken completely before it begins.
     """
 
     inputs: dict[str, list[int]]
@@ -25,6 +26,7 @@ class Batch:
     statics: dict[str, int] = field(default_factory=dict)
     full_rate: tuple[str, ...] | None = None
     causes: dict[str, tuple[str, list[int]]] | None = None
+    after: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         if self.full_rate is None:

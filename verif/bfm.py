@@ -41,8 +41,8 @@ class Source:
         self.start([], None)
         self._valid.value = 0
 
-    def start(self, beats, gate):
-        self._beats, self._gate = deque(beats), gate
+    def start(self, beats, gate, after=None):
+        self._beats, self._gate, self._after = deque(beats), gate, after
         self._offered = False
         self.taken_at = []
         self.idles = self.waits = 0
@@ -53,6 +53,8 @@ class Source:
 
     def drive(self):
         if self._offered:
+            return
+        if self._after is not None and not self._after.done:
             return
         if self._beats and not self._gate.closed():
             if self._payload is not None:

@@ -81,8 +81,9 @@ class Player:
     def begin(self, batch, stall, idle):
         for name, value in batch.statics.items():
             getattr(self.dut, name).value = value
-        for source in self.sources:
-            source.start(batch.inputs[source.name], Gate(idle, self.random))
+        by_name = {source.name: source for source in self.sources}
+        for name, source in by_name.items():
+            source.start(batch.inputs[name], Gate(idle, self.random), by_name.get(batch.after.get(name)))
         for sink in self.sinks:
             sink.start(batch.outputs[sink.name], Gate(stall, self.random))
 

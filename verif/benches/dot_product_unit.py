@@ -64,6 +64,13 @@ class DotProductUnitBench(Bench):
         causes = {"score": ("operands", np.flatnonzero(last).tolist())}
         return Batch({"operands": operands}, {"score": expected}, bins, causes=causes)
 
+    def operands(self, n_beats):
+        """Query and key words [n_beats, lanes] of all kinds in turn."""
+        parts = [self._dot_product()]
+        while sum(len(query) for query, _ in parts) < n_beats:
+            parts.append(self._dot_product())
+        return [np.concatenate(words)[:n_beats] for words in zip(*parts)]
+
     def _dot_product(self):
         """Query and key words [beats, lanes] of the kind whose turn it is, mostly short."""
         kind = self._kinds[self._turn % len(self._kinds)]
