@@ -1,4 +1,4 @@
-"""Hash-based distribution of columns over banks: maps, their inverses, balance metrics and the search for a multiplier."""
+"""Hash-based distribution of columns over banks: maps and their inverses, balance metrics, search for a multiplier."""
 
 from dataclasses import dataclass
 
@@ -57,7 +57,8 @@ class BankMap:
         if self.n_banks < 1 or self.n_banks & (self.n_banks - 1):
             raise ValueError(f"n_banks must be a power of two, got {self.n_banks}")
         if self.n_banks > 1 << self.width:
-            raise ValueError(f"n_banks must be at most {1 << self.width} for n_columns {self.n_columns}, got {self.n_banks}")
+            legal = f"at most {1 << self.width} for n_columns {self.n_columns}"
+            raise ValueError(f"n_banks must be {legal}, got {self.n_banks}")
         if self.hash not in HASHES:
             raise ValueError(f"hash must be one of {', '.join(HASHES)}, got {self.hash!r}")
         if self.hash != "multiplicative":
@@ -201,15 +202,15 @@ def _balances(counts, run_ahead, multipliers):
 
 
 def balance(mask, bank_map, run_ahead=0):
-    """Metrics of one map on masks ``[..., rows, columns]``: SDDMM cycles are summed over the masks, the rest averaged."""
+    """Metrics of one map on masks ``[..., rows, columns]``: cycles are summed over the masks, the rest averaged."""
     counts = bank_counts(mask, bank_map)
     return _balances(counts.reshape(1, -1, *counts.shape[-2:]), run_ahead, [bank_map.multiplier])[0]
 
 
 def search_multiplier(mask, n_banks, run_ahead=8, candidates=None):
-    """Multipliers ranked by the SDDMM cycles they give on masks ``[..., rows, columns]``; best first, ties to the smaller k.
+    """Multipliers ranked by the SDDMM cycles they give on masks ``[..., rows, columns]``: a list of :class:`Balance`.
 
-    ``candidates`` defaults to every odd k below 2**w.  Returns a list of :class:`Balance`.
+    The best comes first, of equal ones the smallest.  ``candidates`` defaults to every odd k below 2**w.
     """
     mask = np.asarray(mask, dtype=bool)
     n_columns = mask.shape[-1]

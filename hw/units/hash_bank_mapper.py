@@ -29,9 +29,9 @@ class HashBankMapper(Block):
     ``index`` it is ignored, of ``slot`` it makes in_range 0.
 
     The two directions are independent; parameter ``direction`` leaves one out. With multiplier = runtime, k is the
-    input ``hash_multiplier`` of w bits, whose bit 0 is taken as 1 whatever it is, so that k is always odd. It may change in
-    any clock and a beat is mapped with the k of the clock in which it is accepted; the block itself finds the inverse
-    of k, and ``slot.ready`` stays low for w + 1 clocks after a change or reset.
+    input ``hash_multiplier`` of w bits, whose bit 0 is taken as 1 whatever it is, so that k is always odd. It may
+    change in any clock, and a beat is mapped with the k of the clock in which it is accepted. The block itself finds
+    the inverse of k, one bit a clock: ``slot.ready`` stays low for w + 1 clocks after a change or reset.
 
     Timing: a result is valid in the clock after its beat was accepted (latency 1), one beat a clock, and a direction
     stands still while its result is not taken.

@@ -26,7 +26,9 @@ class HashBankMapperParameters(Parameters):
         doc="k of the multiplicative hash, a constant or an input; none = 2**w over the golden ratio, made odd",
     )
     n_indices: int = integer(1, low=1, high=1024, doc="indices, and slots, a beat")
-    direction: str = choice("both", "both", "forward", "inverse", doc="whether to build index to location, slot to column, or both")
+    direction: str = choice(
+        "both", "both", "forward", "inverse", doc="forward: only index to location; inverse: only slot to column"
+    )
 
     def check(self):
         if self.n_banks > 1 << self.index_width:
@@ -78,7 +80,8 @@ class HashBankMapperParameters(Parameters):
     @property
     def columns(self):
         """Payload of one beat of columns: indices, then whether each is one."""
-        return data.StructLayout({**dict(self.indices.members), "in_range": data.ArrayLayout(unsigned(1), self.n_indices)})
+        in_range = data.ArrayLayout(unsigned(1), self.n_indices)
+        return data.StructLayout({**self.indices.members, "in_range": in_range})
 
 
 def _fold(m, word, digit_width, name):

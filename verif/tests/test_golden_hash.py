@@ -53,7 +53,8 @@ def test_maps_are_bijections_with_inverses():
             for multiplier in some_multipliers(width) if name == "multiplicative" else (None,):
                 bank_map = BankMap(n_columns=n_columns, n_banks=n_banks, hash=name, multiplier=multiplier)
                 bank, address = bank_map.locate(space)
-                assert bank.max() < n_banks and address.max() < bank_map.depth and n_banks * bank_map.depth == 1 << width
+                assert bank.max() < n_banks and address.max() < bank_map.depth
+                assert n_banks * bank_map.depth == 1 << width
                 slot = bank * bank_map.depth + address
                 assert np.array_equal(np.sort(slot), space)
                 index, in_range = bank_map.column(bank, address)
@@ -126,7 +127,7 @@ def test_layout_gives_each_bank_one_row_of_a_group():
         ({"n_columns": 7, "n_banks": 16}, "n_banks must be at most 8 for n_columns 7, got 16"),
         ({"n_columns": 8, "n_banks": 4, "multiplier": 6}, "multiplier must be odd, got 6"),
         ({"n_columns": 8, "n_banks": 4, "hash": "sha"}, "hash must be one of .*, got 'sha'"),
-        ({"n_columns": 8, "n_banks": 4, "hash": "range", "multiplier": 3}, "multiplier must be left out for hash range"),
+        ({"n_columns": 8, "n_banks": 4, "hash": "range", "multiplier": 3}, "multiplier must be left out for hash"),
     ],
 )
 def test_bad_maps_are_refused(values, message):
@@ -200,7 +201,9 @@ def test_search_ranks_all_odd_multipliers_quickly():
     assert pair[0].multiplier == ranked[0].multiplier and pair[0].cycles == 2 * ranked[0].cycles
 
 
-@pytest.mark.parametrize("n_columns, n_banks, density", [(64, 8, 0.4), (50, 16, 0.1), (1, 1, 0.5), (37, 1, 1.0), (16, 16, 0.0)])
+@pytest.mark.parametrize(
+    "n_columns, n_banks, density", [(64, 8, 0.4), (50, 16, 0.1), (1, 1, 0.5), (37, 1, 1.0), (16, 16, 0.0)]
+)
 @pytest.mark.parametrize("name", HASHES)
 def test_hash_encoded_round_trip(name, n_columns, n_banks, density):
     rng = np.random.default_rng(4)

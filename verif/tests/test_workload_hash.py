@@ -8,7 +8,14 @@ import pytest
 
 from golden import attention, hash_format
 from golden.floats import FP16, FP32, to_float64
-from golden.hash_bank_mapper import BankMap, bank_counts, default_multiplier, row_deviation, sddmm_cycles, search_multiplier
+from golden.hash_bank_mapper import (
+    BankMap,
+    bank_counts,
+    default_multiplier,
+    row_deviation,
+    sddmm_cycles,
+    search_multiplier,
+)
 from verif import datasets
 
 BANKS = (16, 32, 64)
