@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.block import Block
@@ -52,9 +52,14 @@ class EndAroundAdder(Block):
             carry_in.eq(self.subtract & generate[-1] & ~self.lost),
             invert.eq(self.subtract & ~generate[-1]),
         ]
+        # An inverted sum has no carry in: both are chosen in one row of gates, before the last exclusive or.
         carries = Signal(self.width)
-        m.d.comb += carries.eq(generate | (propagate & carry_in.replicate(self.width)))
-        m.d.comb += self.magnitude.eq(half ^ Cat(carry_in, carries[:-1]) ^ invert.replicate(self.width))
+        m.d.comb += carries.eq(Mux(
+            carry_in,
+            Cat(Const(1, 1), (generate | propagate)[:-1]),
+            Cat(Const(0, 1), generate[:-1]) ^ invert.replicate(self.width),
+        ))
+        m.d.comb += self.magnitude.eq(half ^ carries)
         return m
 
 

@@ -46,6 +46,11 @@ def window_width(fmt):
     return 3 * fmt.precision + 4
 
 
+def n_groups(fmt):
+    """Groups of the window, the last one filled up."""
+    return -(-window_width(fmt) // _GROUP)
+
+
 def _control_fields(parameters):
     """What travels with the number: specials, and for wide results what is wanted."""
     return {"is_nan": 1, "is_inf": 1} | ({"widen": 1} if parameters.wide else {})
@@ -77,7 +82,8 @@ def sum_layout(parameters):
         "significand": fmt.precision + _GROUP,
         "lost": 1,
         "limit": signed(fmt.exponent_width + 3),
-        "limited": 1,                    # whether the limit lies within the first group
+        "group": range(n_groups(fmt)),   # how many groups were shifted out
+        "limited": 1,                    # whether the limit lies within the first group that is left
         "sign": 1,
         **_control_fields(parameters),
     })
@@ -143,7 +149,9 @@ class FusedProduct(Block):
         fmt, a, b, c = float_format(self.format), self.a, self.b, self.c
         above = fmt.precision + 3 - fmt.bias
         distance, stay = Signal(signed(fmt.exponent_width + 3)), Signal()
-        m.d.comb += distance.eq(a.exponent + b.exponent - c.exponent + above)
+        # -c = ~c + 1; for FP16 no constant is left.
+        total = a.exponent + b.exponent + ~c.exponent
+        m.d.comb += distance.eq(total + (above + 1) if above + 1 else total)
         m.d.comb += stay.eq(distance[-1] | self.product_zero)
         m.d.comb += self.product.limit.eq(Mux(stay, c.exponent - 1, a.exponent + b.exponent + (above - 1)))
         amount = distance[:width]
@@ -189,7 +197,7 @@ class FusedSum(Block):
         m = Module()
         fmt, product, total = float_format(self.format), self.product, self.total
         window = window_width(fmt)
-        n_groups = -(-window // _GROUP)
+        count = n_groups(fmt)
         m.submodules.adder = adder = EndAroundAdder(width=window)
         m.d.comb += [
             adder.a.eq(product.sum),
@@ -199,24 +207,25 @@ class FusedSum(Block):
         ]
         # Groups count from the left. The first one with a one in it, or that the limit lies in, comes to the left end.
         n_kept = len(total.significand)
-        padded = Cat(Const(0, max(n_kept, 2 * _GROUP) + _GROUP * n_groups - window), adder.magnitude)
-        nonzero, bound, chosen = Signal(n_groups), Signal(n_groups), Signal(n_groups)
+        padded = Cat(Const(0, max(n_kept, 2 * _GROUP) + _GROUP * count - window), adder.magnitude)
+        nonzero, bound, chosen = Signal(count), Signal(count), Signal(count)
         views, rests = [], []
-        for index in range(n_groups):
+        for index in range(count):
             rest = padded[:len(padded) - _GROUP * index]
             views.append(rest[-n_kept:])
             rests.append(rest[:-n_kept].any())
             at_limit = product.limit[3:] == index
             m.d.comb += nonzero[index].eq(rest[-_GROUP:].any())
             m.d.comb += bound[index].eq(at_limit & ~product.widen if self._unbounded else at_limit)
-        hit = Signal(n_groups - 1)
+        hit = Signal(count - 1)
         m.d.comb += hit.eq(nonzero | bound)
-        m.d.comb += chosen.eq(Cat([~hit[:index].any() & hit[index] for index in range(n_groups - 1)], ~hit.any()))
+        m.d.comb += chosen.eq(Cat([~hit[:index].any() & hit[index] for index in range(count - 1)], ~hit.any()))
         m.d.comb += [
             total.significand.eq(_chosen(m, chosen, views, "view")),
             total.lost.eq(_chosen(m, chosen, rests, "rest") | product.lost),
             total.limited.eq((chosen & bound).any()),
-            total.limit.eq(Cat(product.limit[:3], product.limit[3:] - _chosen(m, chosen, range(n_groups), "group"))),
+            total.group.eq(_chosen(m, chosen, range(count), "group")),
+            total.limit.eq(product.limit),
         ]
         # An exact zero is positive unless both addends were negative.
         sign = Mux(product.subtract, (product.sign ^ adder.negative) & nonzero.any(), product.sign)
@@ -262,7 +271,7 @@ class FusedRound(Block):
         shifted = shifter.shifted
         fraction, hidden = shifted[_GROUP:-1], shifted[-1]
         exponent = Signal.like(total.limit)
-        m.d.comb += exponent.eq(total.limit + 1 - counter.count)
+        m.d.comb += exponent.eq(total.limit + 1 - Cat(counter.count, total.group))
         field = exponent[:fmt.exponent_width] & hidden.replicate(fmt.exponent_width)
         up = Signal()
         m.d.comb += up.eq(shifted[_GROUP - 1] & (shifted[:_GROUP - 1].any() | total.lost | shifted[_GROUP]))
