@@ -11,7 +11,7 @@ from golden.vector_unit import Commands
 from hw.units.vector_unit import VectorUnit
 from verif import datasets, testfloat
 from verif.benches.vector_unit import VectorUnitBench
-from verif.replay import replay
+from verif.recorded import replay
 
 N_ROWS = 160
 
