@@ -4,6 +4,8 @@ import itertools
 import re
 from collections import Counter
 
+from hw.verilog_subset import RESERVED
+
 _WIRE = re.compile(r"^  wire width (\d+) (input|output) \d+ +((?:signed )?)(\\\S+)$", re.MULTILINE)
 
 
@@ -51,12 +53,13 @@ _NAME = re.compile(r"(?<![\"\\])\\[^\s]+")
 def _plain_names(module):
     """Replace what Verilog would have to escape in public names, without making two names one."""
     names = dict.fromkeys(_NAME.findall(module))
-    taken = {name for name in names if re.fullmatch(r"\\\w+", name)}
+    taken = {name for name in names if re.fullmatch(r"\\\w+", name) and name[1:] not in RESERVED}
     table = {}
     for name in names:
         if name in taken:
             continue
         plain = "\\" + re.sub(r"_{3,}", "__", re.sub(r"\W", "_", name[1:])).rstrip("_")
+        plain += "_net" if plain[1:] in RESERVED else ""
         candidate, count = plain, 2
         while candidate in taken:
             candidate, count = f"{plain}_{count}", count + 1

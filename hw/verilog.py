@@ -2,6 +2,8 @@
 
 import re
 
+from hw.verilog_subset import plain_reductions, plain_selections
+
 MAX_LINE = 118
 
 
@@ -13,9 +15,9 @@ def split_modules(text):
 def tidy(module, black_box=False):
     """One module in the form in which it is given to the user."""
     name, header, body = _ansi_ports(module)
-    body = _replications(body)
+    body = _replications(plain_selections(body))
     body = _fold_nets(header, body)
-    body = _group_registers(body)
+    body = _group_registers(plain_reductions(body))
     return ("(* blackbox *)\n" if black_box else "") + f"module {name} (\n{header}\n);\n{body}\n"
 
 
