@@ -11,13 +11,40 @@ from hw.block import Block
 from hw.formats import FLOAT_FORMATS, float_format
 from hw.params import Parameters, choice, integer
 
-__all__ = ["SubnormalShift", "RoundPack", "FloatRounder"]
+__all__ = ["SubnormalDistance", "SubnormalShift", "RoundPack", "FloatRounder"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubnormalShiftParameters(Parameters):
     width: int = integer(24, low=1, high=1024, doc="bits of the significand")
     exponent_width: int = integer(10, low=2, high=24, doc="bits of the signed exponent")
+
+
+class SubnormalDistance(Block):
+    """How far a significand must be shifted right until its biased exponent is 1: 0 for normal numbers. Combinational."""
+
+    Parameters = SubnormalShiftParameters
+    members_doc = {
+        "exponent": "signed biased exponent of the significand's top bit",
+        "distance": "saturated where it is more than the significand's width",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            "exponent": In(signed(p.exponent_width)),
+            "distance": Out(min(bits_for(p.width), p.exponent_width)),
+        })
+
+    def circuit(self):
+        m = Module()
+        exact = Signal(self.exponent_width + 1)
+        m.d.comb += exact.eq(1 - self.exponent)
+        width = len(self.distance)
+        with m.If(self.exponent >= 1):
+            m.d.comb += self.distance.eq(0)
+        with m.Else():
+            m.d.comb += self.distance.eq(exact[:width] | exact[width:].any().replicate(width))
+        return m
 
 
 class SubnormalShift(Block):
@@ -41,19 +68,14 @@ class SubnormalShift(Block):
 
     def circuit(self):
         m = Module()
-        distance = Signal(self.exponent_width + 1)
-        m.d.comb += distance.eq(1 - self.exponent)
-        amount_width = min(bits_for(self.width), self.exponent_width)
-        amount = Signal(amount_width)
-        far = distance[amount_width:].any()
-        with m.If(self.exponent >= 1):
-            m.d.comb += amount.eq(0)
-        with m.Else():
-            m.d.comb += amount.eq(distance[:amount_width] | far.replicate(amount_width))
-        m.submodules.shifter = shifter = LogShifter(width=self.width, amount_width=amount_width, sticky=True)
+        m.submodules.distance = distance = SubnormalDistance(width=self.width, exponent_width=self.exponent_width)
+        m.submodules.shifter = shifter = LogShifter(
+            width=self.width, amount_width=len(distance.distance), sticky=True
+        )
         m.d.comb += [
+            distance.exponent.eq(self.exponent),
             shifter.value.eq(self.significand),
-            shifter.amount.eq(amount),
+            shifter.amount.eq(distance.distance),
             self.shifted.eq(shifter.shifted),
             self.lost.eq(shifter.lost),
         ]

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.arith.leading_zeros import LeadingZeroCounter
-from hw.arith.rounding import RoundPack, SubnormalShift
+from hw.arith.rounding import RoundPack, SubnormalDistance
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import FP32, float_format
@@ -32,7 +32,7 @@ class ScoreRounder(Block):
     """
 
     Parameters = ScoreRounderParameters
-    latency = 4
+    latency = 3
     members_doc = {
         "advance": "lock-step enable",
         "sum": "two's complement",
@@ -69,7 +69,7 @@ class ScoreRounder(Block):
         flags = Cat(
             Mux(is_inf, self.minus_inf, self.sum[-1]), is_inf, self.is_nan | (self.plus_inf & self.minus_inf)
         )
-        flags = pipe.register(flags, name="flags", stages=3)
+        flags = pipe.register(flags, name="flags", stages=2)
         reference = pipe.register(self.reference, name="reference_1")
 
         # Stage 2: the leading one on top, everything below FP32's half bit in one sticky bit.
@@ -77,35 +77,36 @@ class ScoreRounder(Block):
         m.submodules.normaliser = normaliser = LogShifter(
             width=self.width, amount_width=len(zeros.count), direction="left", small_steps_first=False
         )
-        highest = self.unit_exponent + self.width - 1 + FP32.bias
-        exponent = Signal(signed(2 + max(bits_for(abs(highest) + self.width), self.reference_width)))
         m.d.comb += [
             zeros.value.eq(magnitude),
             normaliser.value.eq(magnitude),
             normaliser.amount.eq(zeros.count),
-            exponent.eq(reference + highest - zeros.count),
         ]
         significand = pipe.register(_fold(normaliser.shifted, FP32.precision + 2), name="significand_2")
-        exponent = pipe.register(exponent, name="exponent_2")
+        exponents = {}
+        highest = self.unit_exponent + self.width - 1
+        shape = signed(2 + max(bits_for(abs(highest) + FP32.bias + self.width), self.reference_width))
+        for name, target in (("wide", FP32), ("narrow", fmt)):
+            exponent = Signal(shape, name=f"{name}_exponent")
+            m.d.comb += exponent.eq(reference + (highest + target.bias) - zeros.count)
+            exponents[name] = pipe.register(exponent, name=f"{name}_exponent_2")
 
-        # Stage 3: subnormals. Sums of FP16 products are normal in FP32; BF16 has FP32's exponents, and shares the shift.
-        shares = fmt.exponent_width == FP32.exponent_width
-        narrow_exponent = Signal.like(exponent)
-        m.d.comb += narrow_exponent.eq(exponent - (FP32.bias - fmt.bias))
-        shifted = significand if shares else _fold(significand, fmt.precision + 2)
-        m.submodules.subnormal = subnormal = SubnormalShift(width=len(shifted), exponent_width=len(exponent))
-        m.d.comb += [subnormal.significand.eq(shifted), subnormal.exponent.eq(narrow_exponent)]
-        shifted = pipe.register(Cat(subnormal.shifted[0] | subnormal.lost, subnormal.shifted[1:]), name="narrow_3")
-        significand = shifted if shares else pipe.register(significand, name="wide_3")
-        exponents = {
-            "narrow": pipe.register(narrow_exponent, name="narrow_exponent_3"),
-            "wide": pipe.register(exponent, name="wide_exponent_3"),
-        }
+        # A sum of FP16 products is normal in FP32; BF16 has FP32's exponents, so that both results share one shift.
+        shared = fmt.exponent_width == FP32.exponent_width
+        folded = significand if shared else _fold(significand, fmt.precision + 2)
+        m.submodules.distance = distance = SubnormalDistance(width=len(folded), exponent_width=shape.width)
+        m.d.comb += distance.exponent.eq(exponent)
+        amount = pipe.register(distance.distance, name="distance_2")
 
-        # Stage 4: rounding.
-        for name, value, target in (("wide", significand, FP32), ("narrow", shifted, fmt)):
+        # Stage 3: subnormals, rounding.
+        m.submodules.subnormal = subnormal = LogShifter(width=len(folded), amount_width=len(amount), sticky=True)
+        m.d.comb += [subnormal.value.eq(folded), subnormal.amount.eq(amount)]
+        values = {"narrow": (subnormal.shifted, subnormal.lost)}
+        values["wide"] = values["narrow"] if shared else (significand, 0)
+        for name, target in (("wide", FP32), ("narrow", fmt)):
+            value, lost = values[name]
             m.submodules[f"round_{name}"] = pack = RoundPack(
-                format=target.name, width=len(value), exponent_width=len(exponent)
+                format=target.name, width=len(value), exponent_width=shape.width
             )
             m.d.comb += [
                 pack.sign.eq(flags[0]),
@@ -113,7 +114,8 @@ class ScoreRounder(Block):
                 pack.is_nan.eq(flags[2]),
                 pack.exponent.eq(exponents[name]),
                 pack.significand.eq(value),
-                getattr(self, name).eq(pipe.register(pack.word, name=f"{name}_4")),
+                pack.sticky.eq(lost),
+                getattr(self, name).eq(pipe.register(pack.word, name=f"{name}_3")),
             ]
         return m
 
