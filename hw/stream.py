@@ -217,7 +217,10 @@ class StreamJoin(Block):
     def __init__(self, **parameters):
         super().__init__(
             parameters,
-            lambda p: {"source": In(stream.Signature(p.width)).array(p.n), "sink": Out(stream.Signature(p.n * p.width))},
+            lambda p: {
+                "source": In(stream.Signature(p.width)).array(p.n),
+                "sink": Out(stream.Signature(p.n * p.width)),
+            },
         )
 
     def circuit(self):

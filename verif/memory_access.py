@@ -13,7 +13,7 @@ from verif.bfm import word
 
 @cocotb.test()
 async def access(dut):
-    """Job: depth, width, ports, read_during_write, seed, clocks. Words never written and undefined reads are skipped."""
+    """Job: the memory's parameters, seed, clocks. Words never written and undefined reads are not compared."""
     job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
     rng = random.Random(job["seed"])
     is_single = job["ports"] == "single"

@@ -12,7 +12,7 @@ from verif.bfm import word
 
 @cocotb.test()
 async def replay(dut):
-    """Job: ``source`` and ``sink`` (stream names), ``beats`` (integers), ``drain`` (clocks to wait for the last one)."""
+    """Job: ``source`` and ``sink`` (names of streams), ``beats``, ``drain`` (clocks to wait for the last one)."""
     job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
     source, sink = job["source"], job["sink"]
     offered, given = getattr(dut, f"{source}__payload"), getattr(dut, f"{sink}__payload")

@@ -57,7 +57,9 @@ class BitonicSorterBench(Bench):
     def _reversed(self):
         keys = self._ordered()[::-1].copy()
         # Not equal throughout, even where keys have one bit.
-        keys[0], keys[-1] = (self._lowest, self._highest) if self.parameters.descending else (self._highest, self._lowest)
+        keys[[0, -1]] = [self._highest, self._lowest]
+        if self.parameters.descending:
+            keys[[0, -1]] = keys[[-1, 0]]
         return keys
 
     def _equal(self):

@@ -47,8 +47,8 @@ def test_macro_has_the_ports_of_the_model_and_is_listed():
         emission = Emission(body)
         emission.add_top(block)
         texts[body] = emission.verilog()[block.module_name]
-    header = {body: re.search(r"module .*?\);", text, re.S)[0].replace(" reg ", " wire") for body, text in texts.items()}
-    assert re.sub(r"\s+", " ", header["model"]) == re.sub(r"\s+", " ", header["macro"])
+    headers = [re.search(r"module .*?\);", text, re.S)[0].replace(" reg ", " wire ") for text in texts.values()]
+    assert len({" ".join(header.split()) for header in headers}) == 1
     assert "always" not in texts["macro"] and "words" not in texts["macro"]
     assert emission.macros == {"memory_1r1w_12x7_old": block.describe()}
     assert block.describe()["bits"] == 84 and block.describe()["read_during_write"] == "old"
