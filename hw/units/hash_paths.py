@@ -25,7 +25,7 @@ class HashBankMapperParameters(Parameters):
         high=(1 << 32) - 1,
         doc="k of the multiplicative hash, a constant or an input; none = 2**w over the golden ratio, made odd",
     )
-    n_indices: int = integer(1, low=1, high=1024, doc="indices, and slots, a beat")
+    n_indices: int = integer(1, low=1, high=256, doc="indices, and slots, a beat")
     direction: str = choice(
         "both", "both", "forward", "inverse", doc="forward: only index to location; inverse: only slot to column"
     )
