@@ -10,15 +10,20 @@ from hw.block import Block
 from hw.formats import FP32
 from hw.params import integer, power_of_two
 from hw.pipeline import Pipeline
-from hw.units.vector.arithmetic import SCOPE_WIDTH, AccumulatorParameters
+from hw.units.vector.arithmetic import SCOPE_WIDTH, AccumulatorParameters, Scope
 from hw.units.vector.engine import VectorEngine
-from hw.units.vector.engine_bus import EngineBus, EngineBusParameters
+from hw.units.vector.stages import select_stage
+from hw.units.vector.totals import Totals, TotalsParameters
+from hw.units.vector.trees import ReductionBus
 from hw.units.vector_ops import OPERATION_WIDTH, VectorOp
 
 __all__ = ["VectorUnit"]
 
 # Width of the widest integer that the golden model sums.
 _WIDEST_TOTAL = 62
+
+# Amaranth numbers the input bits of a module with 16 bits; some are left for other ports.
+_WIDEST_COMMAND = 65_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +33,19 @@ class VectorUnitParameters(AccumulatorParameters):
     bank_depth: int = integer(64, low=1, high=1 << 24, doc="rows of a bank, n_lanes words each")
 
     def check(self):
-        excess = self.bus.all_width - _WIDEST_TOTAL
+        excess = self.totals.all_width - _WIDEST_TOTAL
         if excess > 0:
             self.refuse("align_width", f"at most {self.align_width - excess} with max_terms {self.max_terms}, "
                                        f"n_engines {self.n_engines} and n_lanes {self.n_lanes}")
+        width = self.command_layout.size
+        if width > _WIDEST_COMMAND:
+            self.refuse("n_lanes", f"smaller with n_engines {self.n_engines}, since a command of {width} bits is more "
+                                   f"than the {_WIDEST_COMMAND} that a module's ports may have")
 
     @property
-    def bus(self):
-        """Parameters of the bus over the engines, which knows the stages of the pipeline."""
-        return EngineBusParameters(**self.accumulator(), n_engines=self.n_engines, n_lanes=self.n_lanes)
+    def totals(self):
+        """Parameters of what is behind the engines."""
+        return TotalsParameters(**self.accumulator(), n_engines=self.n_engines, n_lanes=self.n_lanes)
 
     @property
     def command_layout(self):
@@ -57,7 +66,7 @@ class VectorUnitParameters(AccumulatorParameters):
 
     @property
     def result_layout(self):
-        n_totals = self.bus.n_totals
+        n_totals = self.totals.n_totals
         return data.StructLayout({
             "values": data.ArrayLayout(data.ArrayLayout(FP32.width, self.n_lanes), self.n_engines),
             "single": data.ArrayLayout(FP32.width, n_totals),
@@ -115,19 +124,17 @@ class VectorUnit(Block):
     @property
     def latency(self):
         """Clocks from a command to its result."""
-        return self.parameters.bus.result_stage
+        return Totals(**self.parameters.totals.to_dict()).latency
 
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, source=self.command, sink=self.result)
-        p, bus_parameters, command = self.parameters, self.parameters.bus, self.command.payload
+        p, command = self.parameters, self.command.payload
+        select = select_stage(p.n_engines, p.n_lanes)
 
         is_maximum = Signal()
         adds = Signal()
         gives_result = Signal()
-        sum_start, maximum_start = (
-            self._start(m, pipe, operation, name) for operation, name in ((adds, "sum"), (is_maximum, "maximum"))
-        )
         m.d.comb += [
             is_maximum.eq(command.operation == VectorOp.MAXIMUM),
             adds.eq((command.operation == VectorOp.SUM) | (command.operation == VectorOp.SUM_SQUARES)
@@ -135,43 +142,71 @@ class VectorUnit(Block):
             gives_result.eq(Mux(adds | is_maximum, command.last, command.operation != VectorOp.WRITE_BANK)),
         ]
         valid = self.command.valid & gives_result
-        used = valid & (adds | is_maximum)
         for stage in range(1, self.latency + 1):
             valid = pipe.control(valid, name=f"valid_{stage}")
-        for stage in range(1, bus_parameters.select_stage + 1):
-            used = pipe.control(used, name=f"used_{stage}")
         m.d.comb += self.result.valid.eq(valid)
+        used = self.command.valid & command.last & (adds | is_maximum)
+        for stage in range(1, select + 1):
+            used = pipe.control(used, name=f"used_{stage}")
 
-        m.submodules.bus = bus = EngineBus(**bus_parameters.to_dict())
+        m.submodules.totals = totals = Totals(**p.totals.to_dict())
+        m.d.comb += [
+            totals.advance.eq(pipe.advance),
+            totals.scope.eq(pipe.register(command.scope, name="scope", stages=select)),
+            totals.used.eq(used),
+            totals.is_maximum.eq(pipe.register(is_maximum, name="is_maximum_late", stages=select)),
+            self.result.payload.single.eq(totals.single),
+            self.result.payload.rounded.eq(totals.rounded),
+        ]
+        starts = {"sum_start": self._start(m, pipe, adds, "sum"),
+                  "maximum_start": self._start(m, pipe, is_maximum, "maximum")}
+        engines = [self._engine(m, pipe, index, starts, totals) for index in range(p.n_engines)]
+        for lane in range(p.n_lanes):
+            self._lane_bus(m, pipe, lane, engines, totals)
+        return m
+
+    def _engine(self, m, pipe, index, starts, totals):
+        """An engine with its slice of the command, its values and its totals."""
+        p, command = self.parameters, self.command.payload
+        m.submodules[f"engine_{index}"] = engine = VectorEngine(
+            **p.accumulator(), n_lanes=p.n_lanes, bank_depth=p.bank_depth, n_stages=self.latency
+        )
+        m.d.comb += [
+            engine.advance.eq(pipe.advance),
+            engine.valid.eq(self.command.valid),
+            engine.operation.eq(command.operation),
+            engine.enable.eq(command.enable[index]),
+            *(getattr(engine, name).eq(command[name][index]) for name in ("a", "b", "c", "lane_enable", "address")),
+            *(getattr(engine, name).eq(start) for name, start in starts.items()),
+            engine.over_engines.eq(command.scope == Scope.LANES),
+            self.result.payload["values"][index].eq(engine.values),
+            *(getattr(totals, name)[index].eq(getattr(engine, name))
+              for name in ("engine_exponent", "engine_special", "engine_total", "engine_key")),
+        ]
+        return engine
+
+    def _lane_bus(self, m, pipe, lane, engines, totals):
+        """The reduction bus of one lane over all engines."""
+        p = self.parameters
+        m.submodules[f"bus_{lane}"] = bus = ReductionBus(
+            n_inputs=p.n_engines, width=p.aligned_width, exponent_width=p.exponent_width,
+            key_width=p.float_format.width,
+        )
         m.d.comb += [
             bus.advance.eq(pipe.advance),
-            bus.scope.eq(pipe.register(command.scope, name="scope", stages=bus_parameters.select_stage)),
-            bus.used.eq(used),
-            bus.is_maximum.eq(pipe.register(is_maximum, name="is_maximum_late", stages=bus_parameters.select_stage)),
-            self.result.payload.single.eq(bus.single),
-            self.result.payload.rounded.eq(bus.rounded),
+            totals.lane_exponent[lane].eq(bus.largest_exponent),
+            totals.lane_special[lane].eq(bus.any_special),
+            totals.lane_total[lane].eq(bus.total),
+            totals.lane_key[lane].eq(bus.largest_key),
         ]
-        for index in range(p.n_engines):
-            engine = VectorEngine(
-                **p.accumulator(), n_lanes=p.n_lanes, bank_depth=p.bank_depth, n_stages=self.latency
-            )
-            m.submodules[f"engine_{index}"] = engine
+        for index, engine in enumerate(engines):
             m.d.comb += [
-                engine.advance.eq(pipe.advance),
-                engine.valid.eq(self.command.valid),
-                engine.operation.eq(command.operation),
-                engine.enable.eq(command.enable[index]),
-                *(getattr(engine, name).eq(command[name][index]) for name in ("a", "b", "c", "lane_enable", "address")),
-                engine.sum_start.eq(sum_start),
-                engine.maximum_start.eq(maximum_start),
-                engine.over_engines.eq(command.scope == 0),
-                engine.references.eq(bus.references),
-                *(getattr(bus, name)[index].eq(getattr(engine, name))
-                  for name in ("exponents", "specials", "aligned", "keys",
-                               "lane_exponent", "lane_special", "lane_total", "lane_key")),
-                self.result.payload["values"][index].eq(engine.values),
+                bus.exponents[index].eq(engine.exponents[lane]),
+                bus.specials[index].eq(engine.specials[lane]),
+                bus.sums[index].eq(engine.aligned[lane]),
+                bus.keys[index].eq(engine.keys[lane]),
+                engine.references[lane].eq(bus.largest_exponent),
             ]
-        return m
 
     def _start(self, m, pipe, operation, name):
         """Whether an accumulation starts anew: at ``first``, after ``last``, after reset."""

@@ -15,7 +15,8 @@ from hw.pipeline import Pipeline
 from hw.units.vector.accumulator import LaneAccumulator
 from hw.units.vector.arithmetic import SPECIALS, AccumulatorParameters
 from hw.units.vector.factor import Factor
-from hw.units.vector.trees import ReductionBus, tree_latency
+from hw.units.vector.stages import EXPONENT_STAGE, KEY_STAGE, SUM_STAGE, engine_total_stage
+from hw.units.vector.trees import ReductionBus
 from hw.units.vector.values import ValueLane, expand, narrow_width
 from hw.units.vector_ops import OPERATION_WIDTH, VectorOp
 
@@ -36,22 +37,6 @@ class VectorEngineParameters(AccumulatorParameters):
     def total_width(self):
         """Bits of the sum over the lanes."""
         return self.aligned_width + ceil_log2(self.n_lanes)
-
-    @property
-    def total_stage(self):
-        """The stage at which the totals over the lanes are ready, all their parts together."""
-        return LaneAccumulator.latency + max(1, tree_latency(self.n_lanes))
-
-    def lane_ports(self):
-        """What leaves and enters the engine for the bus over the engines."""
-        lanes = self.n_lanes
-        return {
-            "exponents": Out(data.ArrayLayout(self.exponent_width, lanes)),
-            "references": In(data.ArrayLayout(self.exponent_width, lanes)),
-            "specials": Out(data.ArrayLayout(SPECIALS, lanes)),
-            "aligned": Out(data.ArrayLayout(signed(self.aligned_width), lanes)),
-            "keys": Out(data.ArrayLayout(self.float_format.width, lanes)),
-        }
 
 
 class VectorEngine(Block):
@@ -81,10 +66,10 @@ class VectorEngine(Block):
         "specials": "stage 6: specials of the lanes' sums",
         "aligned": "stage 7: the lanes' aligned sums",
         "keys": "stage 3: keys of the lanes' maxima",
-        "lane_exponent": "stage 6: the largest exponent code of the lanes",
-        "lane_special": "stage 7: union of the lanes' specials",
-        "lane_total": "stage total_stage: sum over the lanes",
-        "lane_key": "stage total_stage: the largest key of the lanes",
+        "engine_exponent": "stage 6: the largest exponent code of the lanes",
+        "engine_special": "stage 7: union of the lanes' specials",
+        "engine_total": "engine_total_stage: sum over the lanes",
+        "engine_key": "engine_total_stage: the largest key of the lanes",
     }
 
     def __init__(self, **parameters):
@@ -105,11 +90,15 @@ class VectorEngine(Block):
             "maximum_start": In(1),
             "over_engines": In(1),
             "values": Out(data.ArrayLayout(FP32.width, p.n_lanes)),
-            **p.lane_ports(),
-            "lane_exponent": Out(p.exponent_width),
-            "lane_special": Out(SPECIALS),
-            "lane_total": Out(signed(p.total_width)),
-            "lane_key": Out(p.float_format.width),
+            "exponents": Out(data.ArrayLayout(p.exponent_width, p.n_lanes)),
+            "references": In(data.ArrayLayout(p.exponent_width, p.n_lanes)),
+            "specials": Out(data.ArrayLayout(SPECIALS, p.n_lanes)),
+            "aligned": Out(data.ArrayLayout(signed(p.aligned_width), p.n_lanes)),
+            "keys": Out(data.ArrayLayout(p.float_format.width, p.n_lanes)),
+            "engine_exponent": Out(p.exponent_width),
+            "engine_special": Out(SPECIALS),
+            "engine_total": Out(signed(p.total_width)),
+            "engine_key": Out(p.float_format.width),
         }
 
     @property
@@ -237,19 +226,19 @@ class VectorEngine(Block):
             n_inputs=self.n_lanes, width=p.aligned_width, exponent_width=p.exponent_width,
             key_width=p.float_format.width,
         )
-        over_engines = pipe.register(self.over_engines, name="over_engines_6", stages=6)
+        over_engines = pipe.register(self.over_engines, name="over_engines_late", stages=EXPONENT_STAGE)
         m.d.comb += [
             bus.advance.eq(self.advance),
             bus.exponents.eq(self.exponents),
             bus.specials.eq(self.specials),
             bus.sums.eq(self.aligned),
             bus.keys.eq(self.keys),
-            self.lane_exponent.eq(bus.largest_exponent),
-            self.lane_special.eq(bus.any_special),
+            self.engine_exponent.eq(bus.largest_exponent),
+            self.engine_special.eq(bus.any_special),
             *(lane.reference.eq(Mux(over_engines, self.references[index], bus.largest_exponent))
               for index, lane in enumerate(lanes)),
         ]
-        wait = p.total_stage - LaneAccumulator.latency - bus.latency
-        m.d.comb += self.lane_total.eq(pipe.register(bus.total, name="lane_total_late", stages=wait))
-        wait = p.total_stage - 3 - bus.latency
-        m.d.comb += self.lane_key.eq(pipe.register(bus.largest_key, name="lane_key_late", stages=wait))
+        wait = engine_total_stage(self.n_lanes) - SUM_STAGE - bus.latency
+        m.d.comb += self.engine_total.eq(pipe.register(bus.total, name="engine_total_late", stages=wait))
+        wait = engine_total_stage(self.n_lanes) - KEY_STAGE - bus.latency
+        m.d.comb += self.engine_key.eq(pipe.register(bus.largest_key, name="engine_key_late", stages=wait))
