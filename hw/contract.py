@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In
 from hw.emit import flat_ports
 
 
-def ports(block):
-    """The Verilog ports: a list of ``{name, direction, width}``, clock and reset first where the block has them."""
-    clocked = [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")]
-    return (clocked if getattr(block, "latency", True) else []) + [
+def ports(block, clocking):
+    """The Verilog ports: a list of ``{name, direction, width}``; ``clocking`` says which of clk and rst there are."""
+    clocked = [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst") if name in clocking]
+    return clocked + [
         {"name": name, "direction": direction, "width": len(value)}
         for name, (direction, value) in flat_ports(block).items()
     ]

@@ -59,6 +59,8 @@ class Emission:
     ----------
     memory : "model" or "macro"
         Whether memories are emitted with an inferable body or as black boxes for a memory compiler.
+
+    ``clocking`` says for every emitted module which of clk and rst it has; ``macros`` describes the black boxes.
     """
 
     def __init__(self, memory="model"):
@@ -68,7 +70,7 @@ class Emission:
         self.macros = {}
         self._names = {}
         self._rtlil = {}
-        self._clocking = {}
+        self.clocking = {}
         self._children = {}
         self._comments = {}
         self._tops = []
@@ -88,9 +90,9 @@ class Emission:
             return block.circuit()
         name = self._emit(block, block.module_name)
         connections = {f"{direction[0]}_{port}": value for port, (direction, value) in flat_ports(block).items()}
-        if "clk" in self._clocking[name]:
+        if "clk" in self.clocking[name]:
             connections["i_clk"] = ClockSignal()
-        if "rst" in self._clocking[name]:
+        if "rst" in self.clocking[name]:
             connections["i_rst"] = ResetSignal()
         return Instance(name, **connections)
 
@@ -114,7 +116,7 @@ class Emission:
             emit_src=False,
         )
         self._parents.pop()
-        modules, self._clocking[name] = normalise(text, list(ports))
+        modules, self.clocking[name] = normalise(text, list(ports))
         if self.memory == "macro" and getattr(block, "is_memory", False):
             self.macros[name] = block.describe()
             modules = {name: black_box(modules[name])}

@@ -39,7 +39,7 @@ def build_package(blocks, memory="model"):
         else:
             file = f"{owners[0]}.v"
         sources.setdefault(file, []).append(text)
-    headers = {f"{name}.v": block_header(name, block) for name, block in blocks.items()}
+    headers = {f"{name}.v": block_header(name, block, emission.clocking[name]) for name, block in blocks.items()}
     headers[COMMON_FILE] = comment(["Modules that several blocks share."])
     headers[MACRO_FILE] = comment(["Black boxes to be replaced by a memory compiler's macros; see manifest.json."])
     order = sorted(sources, key=lambda file: (file not in (MACRO_FILE, COMMON_FILE), file))
@@ -48,7 +48,7 @@ def build_package(blocks, memory="model"):
         "tools": {tool: importlib.metadata.version(tool) for tool in TOOLS},
         "memory": memory,
         "files": {file: {"sha256": hashlib.sha256(text.encode()).hexdigest()} for file, text in files.items()},
-        "blocks": [describe(name, block) for name, block in blocks.items()],
+        "blocks": [describe(name, block, emission.clocking[name]) for name, block in blocks.items()],
         "macros": emission.macros,
     }
     files["files.f"] = "".join(f"{file}\n" for file in order)
@@ -56,10 +56,10 @@ def build_package(blocks, memory="model"):
     return files
 
 
-def describe(name, block):
+def describe(name, block, clocking):
     """A block's entry in the manifest; of a component that is no block, what is known of it."""
     if not isinstance(block, Block):
-        return {"top": name, "file": f"{name}.v", "ports": contract.ports(block)}
+        return {"top": name, "file": f"{name}.v", "ports": contract.ports(block, clocking)}
     return {
         "top": name,
         "block": block.base_name,
@@ -67,19 +67,19 @@ def describe(name, block):
         "parameters": block.parameters.to_dict(),
         "latency": block.latency,
         "interval": block.interval,
-        "ports": contract.ports(block),
+        "ports": contract.ports(block, clocking),
         "members": contract.members(block),
     }
 
 
-def block_header(name, block):
+def block_header(name, block, clocking):
     """The comment at the top of a block's file: what it does, its configuration and its port contract."""
     if not isinstance(block, Block):
         return comment([f"{name}: a design around blocks of the generator."])
     lines = [f"{name}: {summary(block)}", "", "Configuration"]
     lines += [f"  {key} = {_text(value)}" for key, value in block.parameters.to_dict().items()]
     lines += ["", "Timing", f"  latency {block.latency} clocks, one beat every {block.interval} clock(s)"]
-    if block.latency:
+    if clocking:
         lines += ["  clk rising edge; rst synchronous, active high"]
     lines += ["", "Ports (a stream is name__payload, name__valid, name__ready; a beat moves when valid and ready are 1;"]
     lines += ["while valid is 1 and ready is 0 the payload does not change; arrays have element 0 in the lowest bits)"]
