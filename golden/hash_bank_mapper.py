@@ -28,7 +28,7 @@ def inverse_multiplier(multiplier, width):
 class BankMap:
     """A bijection between column indices and (bank, address) pairs.
 
-    With w = ceil(log2(n_columns)) and b = log2(n_banks):
+    With b = log2(n_banks) and w = ceil(log2(n_columns)), but at least b:
 
     ==============  =========================================  ==================
     hash            bank                                       address
@@ -56,23 +56,20 @@ class BankMap:
             raise ValueError(f"n_columns must be at least 1, got {self.n_columns}")
         if self.n_banks < 1 or self.n_banks & (self.n_banks - 1):
             raise ValueError(f"n_banks must be a power of two, got {self.n_banks}")
-        if self.n_banks > 1 << self.width:
-            legal = f"at most {1 << self.width} for n_columns {self.n_columns}"
-            raise ValueError(f"n_banks must be {legal}, got {self.n_banks}")
         if self.hash not in HASHES:
             raise ValueError(f"hash must be one of {', '.join(HASHES)}, got {self.hash!r}")
         if self.hash != "multiplicative":
             if self.multiplier is not None:
                 raise ValueError(f"multiplier must be left out for hash {self.hash}, got {self.multiplier}")
         elif self.multiplier is None:
-            object.__setattr__(self, "multiplier", default_multiplier(self.n_columns))
+            object.__setattr__(self, "multiplier", default_multiplier(1 << self.width))
         elif self.multiplier % 2 == 0:
             raise ValueError(f"multiplier must be odd, got {self.multiplier}")
 
     @property
     def width(self):
         """Bits of an index, w."""
-        return index_width(self.n_columns)
+        return max(index_width(self.n_columns), self.bank_width)
 
     @property
     def bank_width(self):
@@ -215,7 +212,8 @@ def search_multiplier(mask, n_banks, run_ahead=8, candidates=None):
     mask = np.asarray(mask, dtype=bool)
     n_columns = mask.shape[-1]
     if candidates is None:
-        candidates = range(1, max(1 << index_width(n_columns), 2), 2)
+        width = BankMap(n_columns=n_columns, n_banks=n_banks).width
+        candidates = range(1, max(1 << width, 2), 2)
     candidates = [int(candidate) for candidate in candidates]
     mask = mask.reshape(-1, *mask.shape[-2:])
     chunk = max(1, (1 << 22) // max(1, mask.shape[0] * mask.shape[1] * n_banks))

@@ -12,7 +12,7 @@ from hw.units.hash_paths import ColumnPath, HashBankMapperParameters, LocationPa
 class HashBankMapper(Block):
     """Spreads n_columns columns over n_banks banks and finds them again; n_indices results a clock each way.
 
-    With w = ceil(log2(n_columns)), b = log2(n_banks) and j an index:
+    With b = log2(n_banks), w = ceil(log2(n_columns)) but at least b, and j an index:
 
     * multiplicative: x = (j * k) mod 2**w with k odd; bank = top b bits of x, address = low w - b bits of x
     * range: the same with x = j

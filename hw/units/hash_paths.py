@@ -17,7 +17,7 @@ _GOLDEN_RATIO = (5**0.5 - 1) / 2
 @dataclass(frozen=True, kw_only=True)
 class HashBankMapperParameters(Parameters):
     n_columns: int = integer(256, low=1, high=65536, doc="columns (key and value tokens) to be spread over the banks")
-    n_banks: int = power_of_two(16, low=1, high=65536, doc="banks; at most n_columns rounded up to a power of two")
+    n_banks: int = power_of_two(16, low=1, high=65536, doc="banks")
     hash: str = choice("multiplicative", "modular", "range", "multiplicative", "xor_fold", doc="the map, see the block")
     multiplier: int | str | None = odd_or(
         None,
@@ -31,15 +31,13 @@ class HashBankMapperParameters(Parameters):
     )
 
     def check(self):
-        if self.n_banks > 1 << self.index_width:
-            self.refuse("n_banks", f"at most {1 << self.index_width} for n_columns {self.n_columns}")
         if self.multiplier is not None and self.hash != "multiplicative":
             self.refuse("multiplier", f"none for hash {self.hash}")
 
     @property
     def index_width(self):
-        """Bits of an index, w = ceil(log2(n_columns))."""
-        return (self.n_columns - 1).bit_length()
+        """Bits of an index, w = ceil(log2(n_columns)), but at least b."""
+        return max((self.n_columns - 1).bit_length(), self.bank_width)
 
     @property
     def bank_width(self):

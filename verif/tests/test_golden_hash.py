@@ -124,7 +124,6 @@ def test_layout_gives_each_bank_one_row_of_a_group():
     [
         ({"n_columns": 0, "n_banks": 1}, "n_columns must be at least 1, got 0"),
         ({"n_columns": 8, "n_banks": 3}, "n_banks must be a power of two, got 3"),
-        ({"n_columns": 7, "n_banks": 16}, "n_banks must be at most 8 for n_columns 7, got 16"),
         ({"n_columns": 8, "n_banks": 4, "multiplier": 6}, "multiplier must be odd, got 6"),
         ({"n_columns": 8, "n_banks": 4, "hash": "sha"}, "hash must be one of .*, got 'sha'"),
         ({"n_columns": 8, "n_banks": 4, "hash": "range", "multiplier": 3}, "multiplier must be left out for hash"),

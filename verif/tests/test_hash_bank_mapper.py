@@ -120,7 +120,6 @@ def test_inverses_of_all_odd_numbers(width):
         ({"n_columns": 0}, "n_columns must be an integer from 1 to 65536, not 0"),
         ({"n_columns": 65537}, "n_columns must be an integer from 1 to 65536, not 65537"),
         ({"n_banks": 12}, "n_banks must be a power of two"),
-        ({"n_columns": 9, "n_banks": 32}, "n_banks must be at most 16 for n_columns 9, not 32"),
         ({"multiplier": 12}, "multiplier must be none, or an odd integer from 1 to 4294967295, or runtime, not 12"),
         ({"multiplier": "fixed"}, "multiplier must be .*, not 'fixed'"),
         ({"multiplier": 3, "hash": "modular"}, "multiplier must be none for hash modular, not 3"),
