@@ -6,6 +6,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from hw import balance
 from hw.cli import UsageError, add_block_arguments, blocks_from, reporting_errors
 from hw.emit import MEMORY_BODIES, summary
 from hw.package import build_package, write_files
@@ -106,6 +107,14 @@ def main(arguments=None):
     add_block_arguments(synth, several=True)
     add_synthesis_arguments(synth)
     synth.set_defaults(run=synthesise)
+
+    balancer = commands.add_parser("balance", help="find the hash multiplier that suits given masks")
+    balance.add_arguments(balancer)
+    balancer.set_defaults(run=balance.run)
+
+    readme = commands.add_parser("readme", help="renew the generated parts of README.md")
+    readme.add_argument("--liberty", metavar="FILE", help="also measure the figures anew, with this library")
+    readme.set_defaults(run=renew_readme)
 
     options = parser.parse_args(arguments)
     return options.run(options)

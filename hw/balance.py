@@ -1,0 +1,55 @@
+"""``python -m hw balance``: which multiplier spreads the non-zeros of given masks best over the banks."""
+
+import numpy as np
+from tabulate import tabulate
+
+from golden.hash_bank_mapper import search_multiplier
+from hw.cli import UsageError
+
+
+def add_arguments(parser):
+    """The options of the search."""
+    parser.add_argument("file", metavar="FILE", help="masks: .npy, or .npz with --key; the last two axes are rows and columns")
+    parser.add_argument("--key", metavar="NAME", help="array of an .npz file")
+    parser.add_argument("--packed", action="store_true", help="columns are bits of bytes, lowest bit first")
+    parser.add_argument("--banks", type=int, default=16, help="number of banks, a power of two (default 16)")
+    parser.add_argument("--run-ahead", type=int, default=8, help="rows that a unit may run ahead (default 8)")
+    parser.add_argument("--best", type=int, default=10, help="how many multipliers to show (default 10)")
+
+
+def run(options):
+    """Print the best multipliers with their metrics."""
+    if options.banks < 1 or options.banks & (options.banks - 1):
+        raise UsageError(f"--banks must be a power of two, not {options.banks}")
+    if options.run_ahead < 0:
+        raise UsageError(f"--run-ahead must be an integer from 0, not {options.run_ahead}")
+    if options.best < 1:
+        raise UsageError(f"--best must be an integer from 1, not {options.best}")
+    masks = _masks(options)
+    ranked = search_multiplier(masks, options.banks, options.run_ahead)
+    rows = [
+        [each.multiplier, each.cycles, f"{each.utilisation:.3f}", f"{each.deviation:.2f}", f"{each.fullest_over_mean:.2f}"]
+        for each in ranked[: options.best]
+    ]
+    print(f"{masks.shape[0]} mask(s) of {masks.shape[1]} x {masks.shape[2]}, {masks.mean():.1%} non-zeros, "
+          f"{options.banks} banks, run-ahead {options.run_ahead}; best of {len(ranked)} multipliers")
+    headers = ["multiplier", "cycles (dot products)", "utilisation", "deviation a bank and row", "fullest / mean"]
+    print(tabulate(rows, headers=headers))
+    return 0
+
+
+def _masks(options):
+    """The masks as booleans [masks, rows, columns]."""
+    try:
+        content = np.load(options.file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UsageError(f"cannot read masks from {options.file!r}: {error}") from None
+    if isinstance(content, np.lib.npyio.NpzFile):
+        if options.key not in content.files:
+            raise UsageError(f"--key must be one of {', '.join(content.files)}, not {options.key!r}")
+        content = content[options.key]
+    if content.dtype.kind not in "bui" or content.ndim < 2 or not content.size:
+        raise UsageError(f"masks must be integers or booleans with rows and columns, not {content.dtype} of shape {content.shape}")
+    if options.packed:
+        content = np.unpackbits(content.astype(np.uint8), axis=-1, bitorder="little")
+    return content.reshape(-1, *content.shape[-2:]).astype(bool)
