@@ -12,6 +12,7 @@ from hw.params import integer, power_of_two
 from hw.pipeline import Pipeline
 from hw.units.vector.arithmetic import SCOPE_WIDTH, AccumulatorParameters, Scope
 from hw.units.vector.engine import VectorEngine
+from hw.units.vector.rounder import TotalRounder
 from hw.units.vector.stages import select_stage
 from hw.units.vector.totals import Totals, TotalsParameters
 from hw.units.vector.trees import ReductionBus
@@ -124,7 +125,7 @@ class VectorUnit(Block):
     @property
     def latency(self):
         """Clocks from a command to its result."""
-        return Totals(**self.parameters.totals.to_dict()).latency
+        return select_stage(self.n_engines, self.n_lanes) + TotalRounder.latency
 
     def circuit(self):
         m = Module()
