@@ -29,3 +29,8 @@ def load(path):
 def testfloat():
     """Vectors of Berkeley TestFloat: one array an operation, with columns operands, result, flags."""
     return load(locate("TESTFLOAT", "testfloat_public.npz", "testfloat_small.npz"))
+
+
+def workload():
+    """Latents, attention heads, masks and figures of a small diffusion transformer; see ``data/WORKLOAD.md``."""
+    return load(locate("WORKLOAD", "workload_public.npz", "workload_small.npz"))

@@ -76,13 +76,19 @@ class TokenSelectorBench(Bench):
         if is_last and not self._batches:
             flags[0] = False
         self._batches += 1
-        inputs = {"current": self._beats(latents, taus, flags)}
-        if not is_last:
+        batch = self.play(latents, taus, masks, None if is_last else references, flags)
+        batch.bins = bins
+        return batch
+
+    def play(self, latents, taus, masks, references=None, restarts=None):
+        """The batch that sends latents (flat FP16 words) and expects masks (bool, one bit a token)."""
+        inputs = {"current": self._beats(latents, taus, np.zeros(len(latents)) if restarts is None else restarts)}
+        if references is not None:
             inputs["previous"] = self._beats(references)
         outputs = {"mask": self._mask_words(masks), "indices": self._lists(masks)}
         if self._keeps_up(masks):
-            return Batch(inputs, outputs, bins, causes={"mask": ("current", self._closing_beats(len(latents)))})
-        return Batch(inputs, outputs, bins, full_rate=(), causes={})
+            return Batch(inputs, outputs, causes={"mask": ("current", self._closing_beats(len(latents)))})
+        return Batch(inputs, outputs, full_rate=(), causes={})
 
     def _values(self):
         """Finite numbers of all sizes, or of one size, and some zeros, as a flat latent."""
