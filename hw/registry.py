@@ -6,7 +6,7 @@ import re
 UNITS = ("dot_product_unit", "vector_unit", "token_selector", "hash_bank_mapper", "bitonic_sorter")
 """The blocks that ``all`` stands for."""
 
-ASSEMBLIES = ("dot_product_array",)
+ASSEMBLIES = ("dot_product_array", "sampled_array")
 """Blocks made of units; emitted when asked for by name."""
 
 BLOCKS = UNITS + ASSEMBLIES
@@ -20,6 +20,7 @@ PRESETS = {
         "hash_bank_mapper": {"n_columns": 64, "n_banks": 4},
         "bitonic_sorter": {"n": 4},
         "dot_product_array": {"n_units": 4, "n_lanes": 4, "bank_depth": 16},
+        "sampled_array": {"n_units": 4, "n_lanes": 4, "n_slots": 16, "max_beats": 8},
     },
     "small": {
         "dot_product_unit": {"n_lanes": 8},
@@ -28,6 +29,7 @@ PRESETS = {
         "hash_bank_mapper": {"n_columns": 256, "n_banks": 8},
         "bitonic_sorter": {"n": 8},
         "dot_product_array": {"n_units": 8, "n_lanes": 8, "bank_depth": 64},
+        "sampled_array": {"n_units": 8, "n_lanes": 8, "n_slots": 32, "max_beats": 4},
     },
     "edge": {
         "dot_product_unit": {"n_lanes": 16},
@@ -36,6 +38,7 @@ PRESETS = {
         "hash_bank_mapper": {"n_columns": 1024, "n_banks": 16},
         "bitonic_sorter": {"n": 16},
         "dot_product_array": {"n_units": 16, "n_lanes": 16, "bank_depth": 128},
+        "sampled_array": {"n_units": 16, "n_lanes": 16, "n_slots": 16, "max_beats": 4},
     },
     "disc": {
         "dot_product_unit": {"n_lanes": 64},
@@ -44,6 +47,7 @@ PRESETS = {
         "hash_bank_mapper": {"n_columns": 4096, "n_banks": 64},
         "bitonic_sorter": {"n": 64},
         "dot_product_array": {"n_units": 64, "n_lanes": 64, "bank_depth": 256},
+        "sampled_array": {"n_units": 64, "n_lanes": 64, "n_slots": 64, "max_beats": 2},
     },
 }
 

@@ -1,0 +1,207 @@
+"""SampledArray: dot-product units that each find their own work in a mask (SDDMM), up to some rows ahead of each other."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from hw.block import Block
+from hw.params import power_of_two
+from hw.units.sampled_unit import SampledUnit, SampledUnitParameters, unit_activity
+from hw.units.slot_scanner import next_place
+
+__all__ = ["SampledArray", "SampledArrayParameters"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledArrayParameters(SampledUnitParameters):
+    n_units: int = power_of_two(4, low=2, high=64, doc="dot-product units, each with its weight bank")
+
+
+class SampledArray(Block):
+    """``score(i, u, s) = sum(query[i] * bank[u][s])`` for every row i, unit u and slot s whose bit the mask has set.
+
+    Each unit works through its bits of a row by rising slot and sends one score for each; for the bits that are clear
+    it spends no time. A mask of ones gives the dense product: a matrix product is the same with weights for keys.
+
+    Members (element 0 in the lowest bits):
+
+    * ``weight`` writes one beat of one key: ``key`` (n_lanes words), ``beat`` (below max_beats), ``slot`` and ``unit``.
+      It is always ready. A row sees the keys that were accepted before the later of its mask and its query.
+    * ``query`` carries the rows: ``query`` (query_beats beats of n_lanes words), ``last`` (one bit for each of these
+      beats: it ends the row, and what follows in the transfer is not used). A row has 1 to max_beats beats, and its
+      scores are sums over just these beats of the keys.
+    * ``mask`` carries ``bitmap`` (n_units words of n_slots bits), one transfer a row.
+    * ``score_0`` and so on, one stream a unit: ``wide`` (FP32), ``narrow`` (FP16 or BF16), ``slot``, and
+      ``last_of_row`` for the unit's last score of the row. A unit without bits in a row sends nothing for it.
+    * ``row_done``, without payload: one transfer for each row, in order, once all its scores were taken. It is not
+      needed for scores to flow, but no more than 2**row_width - 1 rows are accepted beyond those it reported.
+    * ``activity``: for each unit whether it issues a beat, has one that waits for its sink, for the slowest unit
+      (run_ahead), or for the query; one clock late.
+
+    Timing: a beat a clock and unit, without a bubble between slots and rows. A unit starts row i when it has done row
+    i-1, and all units have done row i-1-run_ahead (with run_ahead 0 they start each row together); "done" means that
+    the last beat is issued. At most one row a clock is accepted and completed, so that a row takes one clock at
+    least, and as many as its query has transfers. A unit whose score waits stands still, and the others do when they
+    reach the run-ahead limit.
+
+    Defined by :func:`golden.sampled_array.sampled_scores` and, in time, by :func:`golden.sampled_array.schedule`. It
+    is the DPU array of the DiSC paper under its SDDMM, with the run-ahead added.
+    """
+
+    Parameters = SampledArrayParameters
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+        self.members_doc = {
+            "weight": "one beat of one key for one slot of one unit's bank",
+            "query": "one or more beats of the next row's query vector",
+            "mask": "the bits of the next row, each unit's part in the order of its slots",
+            **{f"score_{u}": f"the dot products of unit {u}, row after row by rising slot" for u in range(self.n_units)},
+            "row_done": "every score of the next row has been taken",
+            "activity": "what each unit did in the clock before",
+        }
+
+    @staticmethod
+    def _members(p):
+        vector = data.ArrayLayout(16, p.n_lanes)
+        weight = {
+            "key": vector,
+            "beat": ceil_log2(p.max_beats),
+            "slot": ceil_log2(p.n_slots),
+            "unit": ceil_log2(p.n_units),
+        }
+        query = {"query": data.ArrayLayout(vector, p.query_width), "last": p.query_width}
+        return {
+            "weight": In(stream.Signature(data.StructLayout(weight))),
+            "query": In(stream.Signature(data.StructLayout(query))),
+            "mask": In(stream.Signature(data.StructLayout({"bitmap": data.ArrayLayout(p.n_slots, p.n_units)}))),
+            **{f"score_{u}": Out(stream.Signature(p.scores)) for u in range(p.n_units)},
+            "row_done": Out(stream.Signature(0)),
+            "activity": Out(unit_activity(p.n_units)),
+        }
+
+    @property
+    def latency(self):
+        """Clocks from the acceptance of a row's last query beats and mask, whichever comes later, to its first score.
+
+        For an idle array, a sink that is ready, and a row of max_beats beats; each beat less is one clock less.
+        """
+        return SampledUnit(**self.parameters.sampled_unit()).latency
+
+    def circuit(self):
+        m = Module()
+        p = self.parameters
+        units = [SampledUnit(**p.sampled_unit()) for _ in range(self.n_units)]
+        for index, unit in enumerate(units):
+            m.submodules[f"unit_{index}"] = unit
+        self._count_rows(m, units)
+        self._write_weights(m, units)
+        self._load_queries(m, units)
+        self._accept_masks(m, units)
+        self._report_rows(m, units)
+        for index, unit in enumerate(units):
+            score = getattr(self, f"score_{index}")
+            m.d.comb += [
+                score.payload.eq(unit.score.payload),
+                score.valid.eq(unit.score.valid),
+                unit.score.ready.eq(score.ready),
+            ]
+        activity = Signal.like(self.activity, name="activity_register")
+        m.d.sync += [
+            getattr(activity, name).eq(Cat(getattr(unit.activity, name) for unit in units))
+            for name in unit_activity(1).members
+        ]
+        m.d.comb += self.activity.eq(activity)
+        return m
+
+    def _count_rows(self, m, units):
+        """The oldest row that some unit has not done: one step a clock, counting units that finish in this clock."""
+        p = self.parameters
+        self._oldest_row = Signal(p.row_width, name="oldest_row")
+        self._n_loaded = Signal(range(p.n_places + 1), name="n_loaded")  # rows not done whose queries are complete
+        self._row_passes = Signal(name="row_passes")
+        n_open = Signal(range(p.n_places))
+        m.d.comb += [
+            self._row_passes.eq((self._n_loaded != 0) & Cat(unit.passes_oldest for unit in units).all()),
+            n_open.eq(Mux(self._n_loaded == p.n_places, p.n_places - 1, self._n_loaded)),
+        ]
+        m.d.sync += self._oldest_row.eq(self._oldest_row + self._row_passes)
+        for unit in units:
+            m.d.comb += [unit.oldest_row.eq(self._oldest_row), unit.n_open.eq(n_open)]
+
+    def _write_weights(self, m, units):
+        weight = self.weight.payload
+        address = Signal(len(units[0].weight_address))
+        m.d.comb += [self.weight.ready.eq(1), address.eq(weight.slot * self.max_beats + weight.beat)]
+        for index, unit in enumerate(units):
+            m.d.comb += [
+                unit.weight_enable.eq(self.weight.valid & (weight.unit == index)),
+                unit.weight_address.eq(address),
+                unit.weight.eq(weight.key),
+            ]
+
+    def _load_queries(self, m, units):
+        """Every unit gets every row, at the same place of its ring."""
+        p = self.parameters
+        place = Signal(range(p.n_places), name="query_place")
+        word = Signal(range(p.query_words), name="query_word")
+        address = Signal(len(units[0].query_address), name="query_address")
+        taken, ends_row = Signal(name="query_taken"), Signal(name="query_ends_row")
+        m.d.comb += [
+            self.query.ready.eq(self._n_loaded != p.n_places),
+            taken.eq(self.query.valid & self.query.ready),
+            ends_row.eq(taken & self.query.payload.last.any()),
+            address.eq(place * p.query_words + word),
+        ]
+        m.d.sync += self._n_loaded.eq(self._n_loaded + ends_row - self._row_passes)
+        with m.If(taken):
+            m.d.sync += word.eq(Mux(ends_row, 0, word + 1))
+        last_beats = Signal(units[0].last_beats.shape(), reset_less=True)
+        with m.If(ends_row):
+            m.d.sync += [
+                place.eq(next_place(place, p.n_places)),
+                Array(last_beats)[place].eq(word * p.query_width + self._first_last()),
+            ]
+        for unit in units:
+            m.d.comb += [
+                unit.query_enable.eq(taken),
+                unit.query_address.eq(address),
+                unit.query.eq(self.query.payload.query),
+                unit.last_beats.eq(last_beats),
+            ]
+
+    def _first_last(self):
+        """Which beat of the transfer ends the row."""
+        position = self.parameters.query_width - 1
+        for beat in reversed(range(position)):
+            position = Mux(self.query.payload.last[beat], beat, position)
+        return position
+
+    def _accept_masks(self, m, units):
+        """Every unit takes its bitmap of a row at the same time."""
+        self._delivered_row = Signal(self.parameters.row_width, name="delivered_row")
+        accepted_row = Signal.like(self._delivered_row, name="accepted_row")
+        next_row = Signal.like(self._delivered_row, name="next_row")
+        taken = Signal(name="mask_taken")
+        m.d.comb += [
+            next_row.eq(accepted_row + 1),
+            self.mask.ready.eq(Cat(unit.bitmap.ready for unit in units).all() & (next_row != self._delivered_row)),
+            taken.eq(self.mask.valid & self.mask.ready),
+        ]
+        with m.If(taken):
+            m.d.sync += accepted_row.eq(next_row)
+        for index, unit in enumerate(units):
+            m.d.comb += [unit.bitmap.payload.eq(self.mask.payload.bitmap[index]), unit.bitmap.valid.eq(taken)]
+
+    def _report_rows(self, m, units):
+        """A row that all units have done is delivered when none has a score of it under way."""
+        m.d.comb += self.row_done.valid.eq(
+            (self._delivered_row != self._oldest_row) & ~Cat(unit.holds_delivered for unit in units).any()
+        )
+        for unit in units:
+            m.d.comb += unit.delivered_row.eq(self._delivered_row)
+        with m.If(self.row_done.valid & self.row_done.ready):
+            m.d.sync += self._delivered_row.eq(self._delivered_row + 1)

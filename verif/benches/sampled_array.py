@@ -1,0 +1,151 @@
+"""Stimulus and expectation for the sampled array: masks of all kinds, each unit's scores from its own bank."""
+
+import numpy as np
+
+from golden.sampled_array import sampled_scores, schedule
+from hw.units.dot_product_unit import DotProductUnit
+from verif.bench import Batch, Bench
+from verif.benches.dot_product_unit import DotProductUnitBench
+from verif.packing import join, pack
+
+MAX_ROWS = 40
+
+
+class SampledArrayBench(Bench):
+    """Each batch writes the keys that its mask uses, in any order, and then sends rows; all have the same beats."""
+
+    unit = "sampled_array"
+
+    def __init__(self, block, seed):
+        super().__init__(block, seed)
+        self._words = DotProductUnitBench(DotProductUnit(**self.parameters.dot_product_unit()), seed)
+        self._turn = 0
+
+    @property
+    def required_bins(self):
+        p = self.parameters
+        bins = {"empty_row", "empty_subrow", "full_row", "single_bit", "last_slot", "max_beats", "one_beat"}
+        if p.n_slots * p.max_beats > 2 + p.n_places * p.query_words:  # else loading the rows takes longer than a full one
+            bins |= {"run_ahead_limit"}
+        return frozenset(bins | ({"ragged_transfer"} if p.max_beats % p.query_width else set()))
+
+    @property
+    def longest_silence(self):
+        """While keys that are not taken wait behind no output, a long dot product may be all that happens."""
+        return 2 * self.parameters.max_beats
+
+    def batch(self, count):
+        p = self.parameters
+        bitmap = self._bitmap(count)
+        n_beats = (p.max_beats, 1, int(self.rng.integers(1, p.max_beats + 1)))[self._turn % 3]
+        self._turn += 1
+        n_rows = len(bitmap)
+        query = self._vectors(n_rows, n_beats)
+        keys = np.zeros((p.n_units, p.n_slots, p.max_beats, p.n_lanes), np.int64)
+        unit, slot = np.nonzero(bitmap.any(axis=0))
+        keys[unit, slot, :n_beats] = self._vectors(len(unit), n_beats)
+        scores = sampled_scores(
+            bitmap, query, keys, format=p.format, align_width=p.align_width, max_terms=p.max_terms
+        )
+        plan = schedule(
+            bitmap.sum(axis=-1), n_beats, p.run_ahead, query_beats=p.query_width, score_latency=1 + p.plan.latency
+        )
+        ones = bitmap.sum(axis=-1)
+        bins = {
+            "empty_row": int((ones == 0).all(axis=1).sum()),
+            "empty_subrow": int((ones == 0).sum()),
+            "full_row": int((ones == p.n_slots).all(axis=1).sum()),
+            "single_bit": int((ones.sum(axis=1) == 1).sum()),
+            "run_ahead_limit": int(plan.waits_for_rows.sum()),
+            "last_slot": int(bitmap[..., -1].sum()),
+            "one_beat": n_beats == 1,
+            "max_beats": n_beats == p.max_beats,
+            "ragged_transfer": int(n_beats % p.query_width),
+        }
+        return Batch(
+            {
+                "weight": self._weights(keys[:, :, :n_beats], unit, slot),
+                "query": pack_queries(p, query),
+                "mask": pack_mask(p, bitmap),
+            },
+            {
+                **{f"score_{index}": pack_scores(p, each) for index, each in enumerate(scores)},
+                "row_done": [0] * n_rows,
+            },
+            bins,
+            full_rate=("weight",),
+            causes={},
+            after={"query": "weight", "mask": "weight"},
+        )
+
+    def _bitmap(self, count):
+        """``[rows, units, slots]``: corner cases, then rows of any density; about ``count`` beats of the fullest unit."""
+        p = self.parameters
+        shape = (p.n_units, p.n_slots)
+        single, one_unit, others, last_slot = (np.zeros(shape, bool) for _ in range(4))
+        single[self.rng.integers(p.n_units), self.rng.integers(p.n_slots)] = True
+        one_unit[slow := self.rng.integers(p.n_units)] = True
+        others[:, 0] = np.arange(p.n_units) != slow
+        last_slot[:, -1] = True
+        # One unit is busy while the others, which have little to do, meet the limit.
+        corners = [one_unit, *[others] * (p.run_ahead + 2), np.ones(shape, bool), np.zeros(shape, bool), single, last_slot]
+        if self._turn % 2:
+            corners = [corners[place] for place in self.rng.permutation(len(corners))]
+        n_rows = min(MAX_ROWS, len(corners) + 2 + 2 * count // (p.n_slots * p.max_beats))
+        density = self.rng.choice([0.02, 0.1, 0.3, 0.5, 0.9], (n_rows, 1, 1)) * self.rng.random((1, p.n_units, 1))
+        drawn = self.rng.random((n_rows, *shape)) < density
+        return np.concatenate([corners, drawn[len(corners) :]])
+
+    def _vectors(self, n_vectors, n_beats):
+        """Words ``[vectors, beats, lanes]``, of the kinds that the dot-product unit is tested with."""
+        operands = self._words.operands(max(1, n_vectors * n_beats))[int(self.rng.integers(2))]
+        return operands[: n_vectors * n_beats].reshape(n_vectors, n_beats, -1)
+
+    def _weights(self, keys, unit, slot):
+        beats = pack_weights(self.parameters, keys, unit, slot)
+        return [beats[place] for place in self.rng.permutation(len(beats))]
+
+
+def pack_weights(p, keys, unit, slot):
+    """Transfers that write the keys ``[units, slots, beats, lanes]`` of the given pairs of unit and slot."""
+    n_beats = keys.shape[2]
+    words = pack(keys[unit, slot].reshape(-1, p.n_lanes), 16)
+    return [
+        join(
+            (word, 16 * p.n_lanes),
+            (index % n_beats, _log2(p.max_beats)),
+            (slot[index // n_beats], _log2(p.n_slots)),
+            (unit[index // n_beats], _log2(p.n_units)),
+        )
+        for index, word in enumerate(words)
+    ]
+
+
+def pack_queries(p, query):
+    """Transfers of the rows ``[rows, beats, lanes]``, query_beats beats each."""
+    n_rows, n_beats, _ = query.shape
+    n_transfers = -(-n_beats // p.query_width)
+    padded = np.zeros((n_rows, n_transfers * p.query_width, p.n_lanes), np.int64)
+    padded[:, :n_beats] = query
+    last = np.zeros(padded.shape[:2], np.int64)
+    last[:, n_beats - 1] = 1
+    words = pack(padded.reshape(n_rows * n_transfers, -1), 16)
+    ends = pack(last.reshape(n_rows * n_transfers, -1), 1)
+    return [join((word, p.vector_width * p.query_width), (end, p.query_width)) for word, end in zip(words, ends)]
+
+
+def pack_mask(p, bitmap):
+    """Transfers of the bitmaps ``[rows, units, slots]``."""
+    return pack(bitmap.reshape(len(bitmap), -1).astype(np.int64), 1)
+
+
+def pack_scores(p, scores):
+    """Beats of one unit's :class:`golden.sampled_array.UnitScores`."""
+    return [
+        join((wide, 32), (narrow, 16), (slot, _log2(p.n_slots)), (last, 1))
+        for wide, narrow, slot, last in zip(scores.wide, scores.narrow, scores.slot, scores.last_of_row)
+    ]
+
+
+def _log2(count):
+    return (count - 1).bit_length()
