@@ -1,4 +1,4 @@
-"""Outside data for the tests: the file an environment variable names, else the shared folder's, else a small part of it."""
+"""Outside data for the tests: the file that a variable names, else the shared folder's, else a small part of it."""
 
 import os
 from pathlib import Path

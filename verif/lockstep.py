@@ -1,4 +1,4 @@
-"""The cocotb test of a lock-step pipeline without streams: rows in, rows out ``latency`` advances later, with stalls."""
+"""The cocotb test of a lock-step pipeline without streams: rows in, rows out ``latency`` advances later, stalls."""
 
 import json
 import os

@@ -35,7 +35,8 @@ class Vectors:
     def first(self, count):
         """At most ``count`` rows, evenly spread."""
         rows = np.unique(np.linspace(0, len(self.a) - 1, min(count, len(self.a))).astype(int))
-        return Vectors(self.name, self.operation, self.a[rows], self.b[rows], self.c[rows], self.expected[rows], self.target)
+        a, b, c, expected = (array[rows] for array in (self.a, self.b, self.c, self.expected))
+        return Vectors(self.name, self.operation, a, b, c, expected, self.target)
 
 
 def _binary(operation, target=FP16, swap=False, negate=False, absolute=False):

@@ -48,24 +48,29 @@ class FloatCompare(Block):
         fmt = float_format(self.format)
         left, right = data.View(fmt.layout, self.left), data.View(fmt.layout, self.right)
         left_magnitude, right_magnitude = self.left[:-1], self.right[:-1]
-        left_nan, right_nan = Signal(), Signal()
+        left_nan = Signal()
+        right_nan = Signal()
         m.d.comb += [
             left_nan.eq(left.exponent.all() & left.fraction.any()),
             right_nan.eq(right.exponent.all() & right.fraction.any()),
         ]
-        smaller, same, both_zero, below, equal, ordered = (
-            Signal(name=name) for name in ("smaller", "same", "both_zero", "below", "same_word", "ordered"))
+        smaller = Signal()
+        same = Signal()
+        both_zero = Signal()
+        below = Signal()
+        same_word = Signal()
+        ordered = Signal()
         m.d.comb += [
             smaller.eq(left_magnitude < right_magnitude),
             same.eq(left_magnitude == right_magnitude),
             both_zero.eq(~(left_magnitude | right_magnitude).any()),
-            equal.eq(same & (left.sign == right.sign)),
+            same_word.eq(same & (left.sign == right.sign)),
             # The order of the words as sign and magnitude, which puts -0 below +0.
             below.eq(Mux(left.sign ^ right.sign, left.sign, Mux(left.sign, ~smaller & ~same, smaller))),
             ordered.eq(~left_nan & ~right_nan),
             self.less.eq(below & ordered & ~both_zero),
-            self.equal.eq((equal | both_zero) & ordered),
-            self.greater.eq(~below & ~equal & ordered & ~both_zero),
+            self.equal.eq((same_word | both_zero) & ordered),
+            self.greater.eq(~below & ~same_word & ordered & ~both_zero),
             self.left_is_maximum.eq(right_nan | (~below & ~left_nan)),
             self.left_is_minimum.eq(right_nan | (below & ~left_nan)),
         ]

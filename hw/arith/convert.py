@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.arith.fused_stages import operand_layout
+from hw.arith.fused_layouts import operand_layout
 from hw.block import Block
 from hw.formats import FP32, float_format
 from hw.params import Parameters, choice
@@ -43,13 +43,17 @@ class SplitSingle(Block):
 
     def circuit(self):
         m = Module()
-        fmt, word, p = float_format(self.format), data.View(FP32.layout, self.word), float_format(self.format).precision
-        special, hidden = Signal(), Signal()
+        fmt = float_format(self.format)
+        p = fmt.precision
+        word = data.View(FP32.layout, self.word)
+        special = Signal()
+        hidden = Signal()
         m.d.comb += [special.eq(word.exponent.all()), hidden.eq(word.exponent.any())]
 
         exponent = Signal(signed(FP32.exponent_width + 2))
         m.d.comb += exponent.eq(Cat(word.exponent[0] | ~hidden, word.exponent[1:]) - (FP32.bias - fmt.bias))
-        large, tiny = Signal(), Signal()
+        large = Signal()
+        tiny = Signal()
         m.d.comb += [
             large.eq(exponent >= fmt.max_exponent),
             tiny.eq(exponent < -fmt.fraction_width if fmt.bias < FP32.bias else 0),
@@ -58,11 +62,12 @@ class SplitSingle(Block):
         m.d.comb += clear.eq(tiny | (large & ~special))
 
         below = FP32.fraction_width - fmt.fraction_width
-        fraction, rest = word.fraction[below:], Signal(p)
+        fraction = word.fraction[below:]
+        rest = Signal(p)
         kept = word.fraction[max(below - p + 1, 0):below]
         m.d.comb += rest.eq(Cat(word.fraction[:below - len(kept)].any(), kept))
         number = ~(clear | special)
-        kept_exponent = Signal.like(self.upper.exponent, name="kept_exponent")
+        kept_exponent = Signal.like(self.upper.exponent)
         m.d.comb += kept_exponent.eq(Mux(large, fmt.max_exponent, Mux(tiny, 0, exponent)))
         m.d.comb += [
             self.upper.fraction.eq(fraction & ~clear.replicate(fmt.fraction_width)),

@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 from hw.arith.compare import FloatCompare
 from hw.arith.convert import SplitSingle
 from hw.arith.fma import FusedDatapath, decode_operand
-from hw.arith.fused_stages import operand_layout
 from hw.block import Block
 from hw.formats import FP32, float_format
 from hw.params import Parameters, choice
@@ -79,10 +78,11 @@ class ElementwiseLane(Block):
             operands.append(operand)
             zeros.append(zero)
         first, second, third = operands
-        layout = operand_layout(fmt)
 
         m.submodules.datapath = datapath = FusedDatapath(format=self.format, wide=True)
-        absolute, widen, product_zero = Signal(), Signal(), Signal()
+        absolute = Signal()
+        widen = Signal()
+        product_zero = Signal()
         m.d.comb += [
             absolute.eq(self.operation == VectorOp.ABS_DIFF),
             widen.eq(self.operation == VectorOp.TO_FP32),
@@ -103,8 +103,11 @@ class ElementwiseLane(Block):
         """The words that are multiplied and added, for all operations but TO_FP16."""
         m.submodules.compare = compare = FloatCompare(format=self.format)
         m.d.comb += [compare.left.eq(self.a), compare.right.eq(self.b)]
-        first, second, third = Signal(fmt.width), Signal(fmt.width), Signal(fmt.width)
-        zero, sign = Signal(fmt.width), fmt.width - 1
+        first = Signal(fmt.width, name="first_word")
+        second = Signal(fmt.width, name="second_word")
+        third = Signal(fmt.width, name="third_word")
+        zero = Signal(fmt.width)
+        sign = fmt.width - 1
         m.d.comb += [
             first.eq(self.a),
             second.eq(fmt.bias << fmt.fraction_width),

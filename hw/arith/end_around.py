@@ -21,8 +21,8 @@ class EndAroundAdder(Block):
     two operands whose sum is ``a + ~x``). Combinational.
 
     A carry out says that the difference is positive: it is added at the low end (the one that ``~x`` lacks to be
-    ``-x``). Without a carry the sum is ``~(x - a)`` and is inverted. A prefix tree gives the carries without and with the
-    carry in, so the carry out only passes one row of gates.
+    ``-x``). Without a carry the sum is ``~(x - a)`` and is inverted. A prefix tree gives the carries without and with
+    the carry in, so the carry out only passes one row of gates.
     """
 
     Parameters = EndAroundAdderParameters
@@ -43,10 +43,13 @@ class EndAroundAdder(Block):
 
     def circuit(self):
         m = Module()
-        half, generate, propagate = Signal(self.width), Signal(self.width), Signal(self.width)
+        half = Signal(self.width)
+        generate = Signal(self.width)
+        propagate = Signal(self.width)
         m.d.comb += [half.eq(self.a ^ self.b), generate.eq(self.a & self.b), propagate.eq(self.a | self.b)]
         generate, propagate = prefix_tree(m, generate, propagate)
-        carry_in, invert = Signal(), Signal()
+        carry_in = Signal()
+        invert = Signal()
         m.d.comb += [
             self.negative.eq(~generate[-1]),
             carry_in.eq(self.subtract & generate[-1] & ~self.lost),

@@ -6,7 +6,8 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.arith.fused_stages import FusedParameters, FusedProduct, FusedRound, FusedSum, operand_layout
+from hw.arith.fused_layouts import FusedParameters, operand_layout
+from hw.arith.fused_stages import FusedProduct, FusedRound, FusedSum
 from hw.block import Block
 from hw.formats import FP32, float_format
 from hw.params import Parameters, choice

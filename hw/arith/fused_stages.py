@@ -1,92 +1,21 @@
 """The three combinational stages of the fused multiply-add datapath."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
-from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.arith.compressor import FullAdderRow, Heap
 from hw.arith.end_around import EndAroundAdder
+from hw.arith.fused_layouts import (
+    GROUP, FusedParameters, control_fields, n_groups, operand_layout, product_layout, sum_layout, window_width,
+)
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import add_unsigned_product
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import FP32, float_format
-from hw.params import Parameters, choice, flag
 
-__all__ = ["FusedProduct", "FusedSum", "FusedRound", "FusedParameters", "operand_layout"]
-
-_GROUP = 8
-"""Bits of a group of the sum: the second stage shifts zeros out by groups, the third one inside a group."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FusedParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
-    wide: bool = flag(False, doc="whether results may be FP32 words and may have their signs cleared")
-
-
-def operand_layout(fmt):
-    """A finite operand is ``(-1)**sign * (hidden, fraction) * 2**(exponent - bias - fraction_width)``.
-
-    The exponent may leave the format's range on both sides; the largest field marks Inf and NaN, with ``hidden`` set.
-    """
-    return data.StructLayout({
-        "fraction": fmt.fraction_width,
-        "hidden": 1,
-        "exponent": signed(fmt.exponent_width + 2),
-        "sign": 1,
-    })
-
-
-def window_width(fmt):
-    """The product with two bits below it, two guard bits above it, and the addend left of them."""
-    return 3 * fmt.precision + 4
-
-
-def n_groups(fmt):
-    """Groups of the window, the last one filled up."""
-    return -(-window_width(fmt) // _GROUP)
-
-
-def _control_fields(parameters):
-    """What travels with the number: specials, and for wide results what is wanted."""
-    return {"is_nan": 1, "is_inf": 1} | ({"widen": 1} if parameters.wide else {})
-
-
-def _pass_on(source, target):
-    return [target[name].eq(source[name]) for name in ("is_nan", "is_inf", "widen") if name in target.shape().members]
-
-
-def product_layout(parameters):
-    """Between the first and the second stage."""
-    fmt = float_format(parameters.format)
-    return data.StructLayout({
-        "sum": window_width(fmt),
-        "carry": 2 * fmt.precision,      # of weight 8 in the window
-        "lost": 1,                       # the addend has a one below the window
-        "limit": signed(fmt.exponent_width + 3),
-        "sign": 1,                       # of the product, or of a special
-        "subtract": 1,
-        **_control_fields(parameters),
-        **({"absolute": 1} if parameters.wide else {}),
-    })
-
-
-def sum_layout(parameters):
-    """Between the second and the third stage."""
-    fmt = float_format(parameters.format)
-    return data.StructLayout({
-        "significand": fmt.precision + _GROUP,
-        "lost": 1,
-        "limit": signed(fmt.exponent_width + 3),
-        "group": range(n_groups(fmt)),   # how many groups were shifted out
-        "limited": 1,                    # whether the limit lies within the first group that is left
-        "sign": 1,
-        **_control_fields(parameters),
-    })
+__all__ = ["FusedProduct", "FusedSum", "FusedRound"]
 
 
 class FusedProduct(Block):
@@ -121,7 +50,8 @@ class FusedProduct(Block):
         m = Module()
         fmt = float_format(self.format)
         p, window = fmt.precision, window_width(fmt)
-        product_sign, subtract = Signal(), Signal()
+        product_sign = Signal()
+        subtract = Signal()
         m.d.comb += [product_sign.eq(self.a.sign ^ self.b.sign), subtract.eq(product_sign ^ self.c.sign)]
 
         m.submodules.aligner = aligner = LogShifter(width=window, amount_width=bits_for(window), sticky=True)
@@ -131,7 +61,8 @@ class FusedProduct(Block):
         m.d.comb += addend.eq(aligner.shifted ^ subtract.replicate(window))
 
         heap = Heap(m, "product", 2 * p)
-        add_unsigned_product(m, heap, Cat(self.a.fraction, self.a.hidden), Cat(self.b.fraction, self.b.hidden), "partial")
+        first, second = (Cat(operand.fraction, operand.hidden) for operand in (self.a, self.b))
+        add_unsigned_product(m, heap, first, second, "partial")
         rows = _two_rows(m, heap.reduce(2), 2 * p)
         m.submodules.merge = merge = FullAdderRow(width=2 * p)
         m.d.comb += [merge.a.eq(rows[0]), merge.b.eq(rows[1]), merge.c.eq(addend[2:2 * p + 2])]
@@ -148,7 +79,8 @@ class FusedProduct(Block):
     def _amount(self, m, width):
         fmt, a, b, c = float_format(self.format), self.a, self.b, self.c
         above = fmt.precision + 3 - fmt.bias
-        distance, stay = Signal(signed(fmt.exponent_width + 3)), Signal()
+        distance = Signal(signed(fmt.exponent_width + 3))
+        stay = Signal()
         # -c = ~c + 1; for FP16 no constant is left.
         total = a.exponent + b.exponent + ~c.exponent
         m.d.comb += distance.eq(total + (above + 1) if above + 1 else total)
@@ -162,7 +94,8 @@ class FusedProduct(Block):
     def _specials(self, m, product_sign, subtract):
         """Inf and NaN override the number, with a sign that is right if nothing seems to be subtracted."""
         fmt = float_format(self.format)
-        nan, inf = Signal(3), Signal(3)
+        nan = Signal(3)
+        inf = Signal(3)
         for index, operand in enumerate((self.a, self.b, self.c)):
             special = Signal(name=f"special_{index}")
             m.d.comb += [
@@ -170,8 +103,11 @@ class FusedProduct(Block):
                 nan[index].eq(special & operand.fraction.any()),
                 inf[index].eq(special & ~operand.fraction.any()),
             ]
-        product_inf, is_nan, is_inf = inf[:2].any(), Signal(), Signal()
+        product_inf = Signal()
+        is_nan = Signal()
+        is_inf = Signal()
         m.d.comb += [
+            product_inf.eq(inf[:2].any()),
             is_nan.eq(nan.any() | (product_inf & (self.product_zero | (inf[2] & subtract)))),
             is_inf.eq(inf.any() & ~is_nan),
             self.product.is_nan.eq(is_nan),
@@ -207,15 +143,17 @@ class FusedSum(Block):
         ]
         # Groups count from the left. The first one with a one in it, or that the limit lies in, comes to the left end.
         n_kept = len(total.significand)
-        padded = Cat(Const(0, max(n_kept, 2 * _GROUP) + _GROUP * count - window), adder.magnitude)
-        nonzero, bound, chosen = Signal(count), Signal(count), Signal(count)
+        padded = Cat(Const(0, max(n_kept, 2 * GROUP) + GROUP * count - window), adder.magnitude)
+        nonzero = Signal(count)
+        bound = Signal(count)
+        chosen = Signal(count)
         views, rests = [], []
         for index in range(count):
-            rest = padded[:len(padded) - _GROUP * index]
+            rest = padded[:len(padded) - GROUP * index]
             views.append(rest[-n_kept:])
             rests.append(rest[:-n_kept].any())
             at_limit = product.limit[3:] == index
-            m.d.comb += nonzero[index].eq(rest[-_GROUP:].any())
+            m.d.comb += nonzero[index].eq(rest[-GROUP:].any())
             m.d.comb += bound[index].eq(at_limit & ~product.widen if self._unbounded else at_limit)
         hit = Signal(count - 1)
         m.d.comb += hit.eq(nonzero | bound)
@@ -230,7 +168,7 @@ class FusedSum(Block):
         # An exact zero is positive unless both addends were negative.
         sign = Mux(product.subtract, (product.sign ^ adder.negative) & nonzero.any(), product.sign)
         m.d.comb += total.sign.eq(sign & ~product.absolute if self.wide else sign)
-        m.d.comb += _pass_on(product, total)
+        m.d.comb += [total[name].eq(product[name]) for name in control_fields(self.parameters)]
         return m
 
     @property
@@ -257,11 +195,11 @@ class FusedRound(Block):
         m = Module()
         fmt, total = float_format(self.format), self.total
         # A one at the limit makes the count stop there.
-        head = Signal(_GROUP)
-        stop = Signal(_GROUP)
-        m.d.comb += stop.eq(((1 << (_GROUP - 1)) >> total.limit[:3]) & total.limited.replicate(_GROUP))
-        m.d.comb += head.eq((total.significand[-_GROUP:] | stop)[1:])
-        m.submodules.counter = counter = LeadingZeroCounter(width=_GROUP - 1)
+        head = Signal(GROUP - 1)
+        stop = Signal(GROUP)
+        m.d.comb += stop.eq(((1 << (GROUP - 1)) >> total.limit[:3]) & total.limited.replicate(GROUP))
+        m.d.comb += head.eq((total.significand[-GROUP:] | stop)[1:])
+        m.submodules.counter = counter = LeadingZeroCounter(width=GROUP - 1)
         m.submodules.shifter = shifter = LogShifter(width=len(total.significand), amount_width=3, direction="left")
         m.d.comb += [
             counter.value.eq(head),
@@ -269,13 +207,14 @@ class FusedRound(Block):
             shifter.amount.eq(counter.count),
         ]
         shifted = shifter.shifted
-        fraction, hidden = shifted[_GROUP:-1], shifted[-1]
+        fraction, hidden = shifted[GROUP:-1], shifted[-1]
         exponent = Signal.like(total.limit)
         m.d.comb += exponent.eq(total.limit + 1 - Cat(counter.count, total.group))
         field = exponent[:fmt.exponent_width] & hidden.replicate(fmt.exponent_width)
         up = Signal()
-        m.d.comb += up.eq(shifted[_GROUP - 1] & (shifted[:_GROUP - 1].any() | total.lost | shifted[_GROUP]))
-        rounded, magnitude = Signal(fmt.width - 1), Signal(fmt.width - 1)
+        m.d.comb += up.eq(shifted[GROUP - 1] & (shifted[:GROUP - 1].any() | total.lost | shifted[GROUP]))
+        rounded = Signal(fmt.width - 1)
+        magnitude = Signal(fmt.width - 1)
         overflow = Signal()
         m.d.comb += [
             rounded.eq(Cat(fraction, field) + up),
@@ -292,7 +231,8 @@ class FusedRound(Block):
         total, below = self.total, FP32.fraction_width - fmt.fraction_width
         if fmt.exponent_width == FP32.exponent_width:
             return Cat(Const(0, below), magnitude, total.sign)
-        field, wide_fraction = Signal(FP32.exponent_width), Signal(fmt.fraction_width)
+        field = Signal(FP32.exponent_width)
+        wide_fraction = Signal(fmt.fraction_width)
         special = total.is_nan | total.is_inf
         with m.If(special):
             m.d.comb += [field.eq(FP32.max_exponent), wide_fraction.eq(total.is_nan << (fmt.fraction_width - 1))]

@@ -22,7 +22,9 @@ def words(fmt, rng, count):
     largest = (1 << fmt.exponent_width) - 1
     near = fmt.bias + rng.integers(-fmt.fraction_width - 2, fmt.fraction_width + 3, count)
     exponent = np.choose(rng.integers(0, 6, count), [
-        rng.integers(0, largest + 1, count), near, near, near, rng.integers(0, 4, count), largest - rng.integers(0, 3, count)])
+        rng.integers(0, largest + 1, count), near, near, near,
+        rng.integers(0, 4, count), largest - rng.integers(0, 3, count),
+    ])
     full, one_bit = (1 << fmt.fraction_width) - 1, 1 << rng.integers(0, fmt.fraction_width, count)
     fraction = np.choose(rng.integers(0, 6, count), [
         np.zeros(count, int), np.full(count, full), one_bit, full ^ one_bit, *rng.integers(0, full + 1, (2, count))])
@@ -33,8 +35,8 @@ def triples(fmt, rng, count):
     """Operands of a * b + c; a third of the addends nearly cancel the product, and some are halfway cases."""
     a, b, c = (words(fmt, rng, count) for _ in range(3))
     product = golden.multiply(a, b, fmt).astype(int)
-    cancelling = np.clip((product & fmt.sign_bit - 1) + rng.integers(-2, 3, count), 0, fmt.infinity) | ~product & fmt.sign_bit
-    return a, b, np.where(rng.random(count) < 0.3, cancelling, c)
+    close = np.clip((product & fmt.sign_bit - 1) + rng.integers(-2, 3, count), 0, fmt.infinity)
+    return a, b, np.where(rng.random(count) < 0.3, close | ~product & fmt.sign_bit, c)
 
 
 def singles(fmt, rng, count):
@@ -69,10 +71,12 @@ def test_lane_against_golden(fmt):
     expected = np.concatenate([golden.elementwise(*part, fmt) for part in parts])
     order = rng.permutation(len(expected))  # operations follow each other in any order
     operation, a, b, c, expected = (array[order] for array in (operation, a, b, c, expected))
-    got = run_lockstep(ElementwiseLane(format=fmt.name), {"operation": operation, "a": a, "b": b, "c": c}, ["result"], seed=SEED)
-    wrong = [row for row, result in enumerate(got["result"]) if result != expected[row]]
-    assert len(got["result"]) == len(expected)
-    assert not wrong, [(VectorOp(operation[row]).name, *(hex(x[row]) for x in (a, b, c, expected))) for row in wrong[:5]]
+    inputs = {"operation": operation, "a": a, "b": b, "c": c}
+    got = run_lockstep(ElementwiseLane(format=fmt.name), inputs, ["result"], seed=SEED)["result"]
+    assert len(got) == len(expected)
+    wrong = [row for row, result in enumerate(got) if result != expected[row]]
+    shown = [(VectorOp(operation[row]).name, *(hex(x[row]) for x in (a, b, c, expected))) for row in wrong[:5]]
+    assert not wrong, shown
 
 
 def test_lane_against_testfloat():

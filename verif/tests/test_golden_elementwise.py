@@ -77,17 +77,21 @@ def _value(fmt, word):
     return significand * Fraction(2) ** (max(field, 1) - fmt.bias - fmt.fraction_width)
 
 
+def _signed_value(fmt, word):
+    return _value(fmt, word & (fmt.sign_bit - 1)) * (-1 if word & fmt.sign_bit else 1)
+
+
 @FORMATS
 def test_fused_multiply_add_against_fractions(fmt):
     rng = np.random.default_rng(4)
     a, b, c = rng.integers(0, 1 << 16, (3, 3000))
     # A third of the addends nearly cancel the product.
-    cancel = rng.random(3000) < 0.33
-    c = np.where(cancel, np.clip(lane.multiply(a, b, fmt).astype(int) + rng.integers(-2, 3, 3000), 0, 65535) ^ fmt.sign_bit, c)
+    close = np.clip(lane.multiply(a, b, fmt).astype(int) + rng.integers(-2, 3, 3000), 0, 65535) ^ fmt.sign_bit
+    c = np.where(rng.random(3000) < 0.33, close, c)
     finite = np.flatnonzero(np.all([~decode(fmt, x).is_nan & ~decode(fmt, x).is_inf for x in (a, b, c)], axis=0))
     results, checked = lane.fused_multiply_add(a, b, c, fmt), 0
     for row in finite.tolist():
-        x, y, z = (_value(fmt, int(w[row]) & (fmt.sign_bit - 1)) * (-1 if w[row] >= fmt.sign_bit else 1) for w in (a, b, c))
+        x, y, z = (_signed_value(fmt, int(word[row])) for word in (a, b, c))
         exact = x * y + z
         if exact:
             expected = _nearest(fmt, abs(exact)) | (fmt.sign_bit if exact < 0 else 0)
@@ -101,16 +105,16 @@ def test_signs_of_zero_and_specials(fmt):
     plus, minus, one, inf, nan = 0, fmt.sign_bit, fmt.bias << fmt.fraction_width, fmt.infinity, fmt.nan
     negative_inf, negative_one = inf | minus, one | minus
     fma = {
-        (plus, one, minus): plus, (minus, one, minus): minus, (minus, minus, plus): plus, (one, negative_one, one): plus,
-        (inf, plus, one): nan, (inf, one, negative_inf): nan, (one, one, negative_inf): negative_inf,
-        (inf, negative_one, nan | 1): nan, (inf, negative_one, one): negative_inf, (1, 1, plus): plus, (1, 1 | minus, plus): minus,
+        (plus, one, minus): plus, (minus, one, minus): minus, (minus, minus, plus): plus,
+        (one, negative_one, one): plus, (1, 1, plus): plus, (1, 1 | minus, plus): minus,
+        (inf, plus, one): nan, (inf, one, negative_inf): nan, (inf, negative_one, nan | 1): nan,
+        (one, one, negative_inf): negative_inf, (inf, negative_one, one): negative_inf,
     }
     for (a, b, c), expected in fma.items():
         assert int(lane.fused_multiply_add(a, b, c, fmt)) == expected, (a, b, c)
-    assert [int(lane.maximum(x, y, fmt)) for x, y in ((plus, minus), (minus, plus), (nan | 1, one), (negative_inf, nan))] \
-        == [plus, plus, one, negative_inf]
-    assert [int(lane.minimum(x, y, fmt)) for x, y in ((plus, minus), (minus, plus), (nan | 1, inf), (nan | 1, nan | minus))] \
-        == [minus, minus, inf, nan]
+    pairs = [(plus, minus), (minus, plus), (nan | 1, inf), (negative_inf, nan), (nan | 1, nan | minus)]
+    assert [int(lane.maximum(x, y, fmt)) for x, y in pairs] == [plus, plus, inf, negative_inf, nan]
+    assert [int(lane.minimum(x, y, fmt)) for x, y in pairs] == [minus, minus, inf, negative_inf, nan]
     assert int(lane.multiply(minus, one, fmt)) == minus
     assert int(lane.absolute_difference(nan | minus, one, fmt)) == nan
 

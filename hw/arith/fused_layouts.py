@@ -1,0 +1,78 @@
+"""What the stages of the fused multiply-add datapath hand on."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import signed
+from amaranth.lib import data
+
+from hw.formats import float_format
+from hw.params import Parameters, choice, flag
+
+__all__ = ["GROUP", "FusedParameters", "operand_layout", "product_layout", "sum_layout", "control_fields",
+           "window_width", "n_groups"]
+
+GROUP = 8
+"""Bits of a group of the sum: the second stage shifts zeros out by groups, the third one inside a group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusedParameters(Parameters):
+    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
+    wide: bool = flag(False, doc="whether results may be FP32 words and may have their signs cleared")
+
+
+def operand_layout(fmt):
+    """A finite operand is ``(-1)**sign * (hidden, fraction) * 2**(exponent - bias - fraction_width)``.
+
+    The exponent may leave the format's range on both sides; the largest field marks Inf and NaN, with ``hidden`` set.
+    """
+    return data.StructLayout({
+        "fraction": fmt.fraction_width,
+        "hidden": 1,
+        "exponent": signed(fmt.exponent_width + 2),
+        "sign": 1,
+    })
+
+
+def window_width(fmt):
+    """The product with two bits below it, two guard bits above it, and the addend left of them."""
+    return 3 * fmt.precision + 4
+
+
+def n_groups(fmt):
+    """Groups of the window, the last one filled up."""
+    return -(-window_width(fmt) // GROUP)
+
+
+def control_fields(parameters):
+    """What travels with the number: specials, and for wide results what is wanted."""
+    return {"is_nan": 1, "is_inf": 1} | ({"widen": 1} if parameters.wide else {})
+
+
+def product_layout(parameters):
+    """Between the first and the second stage."""
+    fmt = float_format(parameters.format)
+    return data.StructLayout({
+        "sum": window_width(fmt),
+        "carry": 2 * fmt.precision,      # of weight 8 in the window
+        "lost": 1,                       # the addend has a one below the window
+        "limit": signed(fmt.exponent_width + 3),
+        "sign": 1,                       # of the product, or of a special
+        "subtract": 1,
+        **control_fields(parameters),
+        **({"absolute": 1} if parameters.wide else {}),
+    })
+
+
+def sum_layout(parameters):
+    """Between the second and the third stage."""
+    fmt = float_format(parameters.format)
+    return data.StructLayout({
+        "significand": fmt.precision + GROUP,
+        "lost": 1,
+        "limit": signed(fmt.exponent_width + 3),
+        "group": range(n_groups(fmt)),   # how many groups were shifted out
+        "limited": 1,                    # whether the limit lies within the first group that is left
+        "sign": 1,
+        **control_fields(parameters),
+    })
