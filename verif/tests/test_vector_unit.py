@@ -1,4 +1,4 @@
-"""The vector unit's Verilog on outside data: TestFloat's vectors, and SpMM of a real attention head."""
+"""The vector unit's Verilog on SpMM of a real attention head, and its refusal of wrong parameters."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,10 @@ from golden.attention import attention_reference, softmax_reference, scores_refe
 from golden.floats import FP16, FP32, from_float64, to_float64
 from golden.hash_bank_mapper import BankMap
 from golden.spmm import spmm, spmm_commands
-from golden.vector_unit import Commands
 from hw.units.vector_unit import VectorUnit
-from verif import datasets, testfloat
 from verif.benches.vector_unit import VectorUnitBench
+from verif.datasets import workload
 from verif.recorded import replay
-
-N_ROWS = 160
 
 
 def run(block, commands, **options):
@@ -25,32 +22,9 @@ def run(block, commands, **options):
     return bench.unit_model.execute(commands)
 
 
-def test_testfloat():
-    block = VectorUnit(n_engines=2, n_lanes=4, bank_depth=2)
-    vectors = [testfloat.vectors(name).first(N_ROWS) for name in testfloat.SOURCES]
-    programs = []
-    for each in vectors:
-        n = -(-len(each.a) // 8)
-        commands = Commands.empty(n, 2, 4)
-        commands.operation[:] = each.operation
-        for name in "abc":
-            getattr(commands, name).ravel()[:len(each.a)] = getattr(each, name)
-        programs.append(commands)
-    values = run(block, Commands.join(*programs)).values
-    begin = 0
-    for each, commands in zip(vectors, programs, strict=True):
-        found = values[begin:begin + len(commands)].ravel()[:len(each.a)]
-        begin += len(commands)
-        assert len(found) and not len(each.wrong(found)), each.name
-    assert begin == len(values)
-
-
 def test_spmm_of_a_real_head():
     """Rows of a masked head, four columns of V: the Verilog's bits, golden.spmm's, and the float64 bound."""
-    path = datasets.locate("WORKLOAD", "workload_public.npz", "workload_small.npz")
-    data = datasets.load(path) if path.is_file() else {}
-    if "A_qkv" not in data:
-        pytest.skip(f"no attention heads in {path.name}")
+    data = workload()
     query, key, value = data["A_qkv"][1].astype(np.float64)
     n_columns = len(key)
     mask = np.unpackbits(data["A_mask"][0, 1], axis=-1, bitorder="little")[:, :n_columns].astype(bool)

@@ -201,8 +201,11 @@ class LaneAccumulator(Block):
             sum_shifter.amount.eq(amounts["sum"]),
             moved.eq(Mux(control["start"], 0, sum_shifter.shifted)),
         ]
+        # The carry enters an adder through one more bit below.
+        added = Signal(p.sum_width + 1)
+        m.d.comb += added.eq(Cat(Const(1, 1), moved).as_signed() + Cat(carry, addend).as_signed())
         with m.If(self.advance & control["update"]):
-            m.d.sync += total.eq(moved + addend + carry)
+            m.d.sync += total.eq(added[1:])
             m.d.sync += gathered.eq(specials.as_value() | Mux(control["start"], 0, gathered))
         m.d.comb += self.specials.eq(gathered)
 

@@ -7,6 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from hw.arith.compressor import Heap, n_levels
 from hw.block import Block
 from hw.params import Parameters, integer
 from hw.pipeline import Pipeline
@@ -14,26 +15,16 @@ from hw.units.vector.arithmetic import SPECIALS
 
 __all__ = ["SumTree", "MaximumTree", "ReductionBus", "tree_latency"]
 
-LEVELS_PER_STAGE = 2
+_LEVELS_BEFORE_ADDITION = 2
+_LEVELS_PER_STAGE = 6
 
 
 def tree_latency(n_inputs):
-    """Register stages of a tree with :data:`LEVELS_PER_STAGE` levels between them."""
-    return -(-ceil_log2(n_inputs) // LEVELS_PER_STAGE)
-
-
-def _fold(m, pipe, values, join, name, register_after):
-    """Join neighbours level by level, with a register row after each of the levels in ``register_after``."""
-    level = 0
-    while len(values) > 1 or level < max(register_after, default=0):
-        pairs = [values[index:index + 2] for index in range(0, len(values), 2)]
-        values = [join(*pair, f"{name}_{level}_{index}") if len(pair) == 2 else pair[0]
-                  for index, pair in enumerate(pairs)]
-        level += 1
-        for stage in range(register_after.count(level)):
-            values = [pipe.register(value, name=f"{name}_register_{level}_{stage}_{index}")
-                      for index, value in enumerate(values)]
-    return values[0]
+    """Register stages of a sum: carry-save stages where the adders are too many levels deep, and the addition."""
+    if n_inputs == 1:
+        return 0
+    levels = n_levels(n_inputs)
+    return 1 if levels <= _LEVELS_BEFORE_ADDITION else 1 + -(-levels // _LEVELS_PER_STAGE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +34,7 @@ class SumTreeParameters(Parameters):
 
 
 class SumTree(Block):
-    """``total`` is the exact sum of the inputs, ``latency`` advances later: a balanced tree of adders."""
+    """``total`` is the exact sum of the inputs, ``latency`` advances later: full adders, then one addition."""
 
     Parameters = SumTreeParameters
     members_doc = {
@@ -65,16 +56,20 @@ class SumTree(Block):
 
     def circuit(self):
         m = Module()
+        if self.n_inputs == 1:
+            m.d.comb += self.total.eq(self.addends[0])
+            return m
         pipe = Pipeline(m, advance=self.advance)
-
-        def add(left, right, name):
-            total = Signal(signed(max(len(left), len(right)) + 1), name=name)
-            m.d.comb += total.eq(left + right)
-            return total
-
-        levels = ceil_log2(self.n_inputs)
-        registers = [min(levels, LEVELS_PER_STAGE * stage) for stage in range(1, self.latency + 1)]
-        m.d.comb += self.total.eq(_fold(m, pipe, list(self.addends), add, "sum", registers))
+        heap = Heap(m, "heap", len(self.total))
+        for addend in self.addends:
+            heap.add_signed(addend)
+        compressing = self.latency - 1
+        for stage in range(1, compressing + 1):
+            rows = heap.reduce(levels=-(-n_levels(self.n_inputs) // compressing))
+            heap = Heap(m, f"heap_{stage}", len(self.total))
+            heap.add_rows([(offset, pipe.register(row, name=f"rows_{stage}_{index}"))
+                           for index, (offset, row) in enumerate(rows)])
+        m.d.comb += self.total.eq(pipe.register(heap.total(), name="total_register"))
         return m
 
 
@@ -109,16 +104,24 @@ class MaximumTree(Block):
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, advance=self.advance)
-
-        def larger(left, right, name):
-            result = Signal(self.width, name=name)
-            m.d.comb += result.eq(Mux(left < right, right, left))
-            return result
-
         levels = max(1, ceil_log2(self.n_inputs))
-        registers = [-(-levels * stage // self.n_stages) for stage in range(1, self.n_stages + 1)]
-        m.d.comb += self.largest.eq(_fold(m, pipe, list(self.values), larger, "maximum", registers))
+        ends = [-(-levels * stage // self.n_stages) for stage in range(1, self.n_stages + 1)]
+        values = list(self.values)
+        for level in range(1, levels + 1):
+            values = [self._larger(m, values[index:index + 2], f"maximum_{level}_{index // 2}")
+                      for index in range(0, len(values), 2)]
+            for count in range(ends.count(level)):
+                values = [pipe.register(value, name=f"register_{level}_{count}_{index}")
+                          for index, value in enumerate(values)]
+        m.d.comb += self.largest.eq(values[0])
         return m
+
+    def _larger(self, m, pair, name):
+        if len(pair) == 1:
+            return pair[0]
+        larger = Signal(self.width, name=name)
+        m.d.comb += larger.eq(Mux(pair[0] < pair[1], pair[1], pair[0]))
+        return larger
 
 
 @dataclass(frozen=True, kw_only=True)
