@@ -14,6 +14,7 @@ from hw.params import kind_of
 from hw.registry import BLOCKS, PRESETS, UNITS, make_block, unit_class
 from hw.synthesis.command import add_arguments as add_synthesis_arguments
 from hw.synthesis.command import run as run_synthesis
+from hw.verilog_subset import RESERVED
 
 
 def list_blocks(options):
@@ -44,10 +45,10 @@ def _parameter_table(name):
 def emit_verilog(options):
     """Write the Verilog package of one block, or of all blocks of a preset."""
     blocks = blocks_from(options)
-    if options.name:
+    if options.name is not None:
         if len(blocks) > 1:
             raise UsageError(f"--name {options.name!r} needs the name of one block")
-        if not options.name.isidentifier() or not options.name.isascii():
+        if not options.name.isidentifier() or not options.name.isascii() or options.name in RESERVED:
             raise UsageError(f"--name must be a plain Verilog identifier, not {options.name!r}")
         blocks = {options.name: block for block in blocks.values()}
     folder = Path(options.output or Path("build", "verilog", options.config or options.unit))

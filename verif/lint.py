@@ -23,6 +23,7 @@ WAIVERS = {
     "DECLFILENAME": "a block's file also holds the submodules that only it uses, so that a block is one file",
     "UNUSEDSIGNAL": "shared modules keep all their ports and full widths, and not every user needs every bit",
     "WIDTHEXPAND": "operands of one operator may differ in width: Verilog widens the shorter by its sign, as is meant",
+    "SYMRSVDWORD": "a name that is a word of C++ (such as reference) is a plain name in Verilog",
 }
 
 _YOSYS = """
