@@ -21,6 +21,11 @@ DECODED_THRESHOLD = data.StructLayout({
 })
 
 
+_SUM_WIDTH = FP16.precision + 3  # of twice a significand, and of four times one, with a sign
+_GAP = data.StructLayout({"above": 1, "one_above": 1, "equal": 1, "one_below": 1})
+_PLACE = data.StructLayout({"gap": _GAP, "amount": 4})
+
+
 def _effective_exponent(word):
     """The exponent field with 0 read as 1, and whether the number is normal."""
     is_normal = word.exponent.any()
@@ -105,42 +110,51 @@ class DifferenceExceeds(Block):
             m.d.comb += named.eq(value)
             return pipe.register(named, name=name) if self.registered else named
 
-        # Order by magnitude, and compare exponents.
-        magnitude_width = FP16.width - 1
-        swap, opposite = Signal(), Signal()
-        larger, smaller = Signal(FP16.layout), Signal(FP16.layout)
+        # Compare the exponents of both numbers with each other and with the threshold's, then order by magnitude.
+        current_exponent, current_is_normal = _effective_exponent(self.current)
+        reference_exponent, reference_is_normal = _effective_exponent(self.reference)
+        current_significand = Cat(self.current.fraction, current_is_normal)
+        reference_significand = Cat(self.reference.fraction, reference_is_normal)
+        apart = Signal(range(-32, 32))
+        swap = Signal()
+        opposite = Signal()
         m.d.comb += [
-            swap.eq(self.current.as_value()[:magnitude_width] < self.reference.as_value()[:magnitude_width]),
+            apart.eq(current_exponent - reference_exponent),
+            swap.eq((apart < 0) | (apart == 0) & (current_significand < reference_significand)),
             opposite.eq(self.current.sign ^ self.reference.sign),
-            larger.eq(Mux(swap, self.reference, self.current)),
-            smaller.eq(Mux(swap, self.current, self.reference)),
         ]
-        larger_exponent, larger_is_normal = _effective_exponent(larger)
-        smaller_exponent, smaller_is_normal = _effective_exponent(smaller)
-        above = Signal(range(-32, 32))  # of the threshold over the smaller number
-        threshold_leads = Signal()
-        lead = Signal(FP16.exponent_width)
-        gap = Signal(range(-32, 32))  # of the larger number over the leading exponent
+        current_place = self._place(m, current_exponent, "current")
+        reference_place = self._place(m, reference_exponent, "reference")
+        larger = Signal.like(current_place, name="larger_place")
+        smaller = Signal.like(current_place, name="smaller_place")
         m.d.comb += [
-            above.eq(self.threshold.exponent - smaller_exponent),
-            threshold_leads.eq(above >= 0),
-            lead.eq(Mux(threshold_leads, self.threshold.exponent, smaller_exponent)),
-            gap.eq(larger_exponent - lead),
+            larger.eq(Mux(swap, reference_place, current_place)),
+            smaller.eq(Mux(swap, current_place, reference_place)),
         ]
-        far_above = Mux(opposite, (gap > 0) | ~threshold_leads, gap > 1)
-        is_above = keep(far_above | larger.exponent.all(), "is_above")
-        is_near = keep(Mux(opposite, gap >= -1, gap >= 0), "is_near")
-        # The exponents' distance is above, or -above = ~above + 1, whose 1 is a fixed shift of the threshold.
-        amount = Signal(5)
-        m.d.comb += amount.eq(above[:5] ^ (~threshold_leads).replicate(5))
-        amount = keep(Cat(amount[:4] | amount[4].replicate(4)), "amount")
-        steps = keep((gap + 1)[:2], "steps")
-        opposite = keep(opposite, "is_opposite")
-        threshold_leads = keep(threshold_leads, "leads")
-        larger = keep(Cat(larger.fraction, larger_is_normal), "larger_significand")
-        smaller = keep(Cat(smaller.fraction, smaller_is_normal), "smaller_significand")
 
-        # Compare in half units of the leading exponent.
+        # How far the larger exponent lies over the leading one, the greater of the threshold's and the smaller's.
+        leads = ~smaller.gap.above
+        gap = Signal(_GAP)
+        with m.If(leads):
+            m.d.comb += gap.eq(larger.gap)
+        with m.Else():
+            m.d.comb += [
+                gap.equal.eq(apart == 0),
+                gap.one_above.eq((apart == 1) | (apart == -1)),
+                gap.above.eq(apart != 0),
+            ]
+        is_special = self.current.exponent.all() | self.reference.exponent.all()
+        wins = Mux(opposite, gap.above | ~leads, gap.above & ~gap.one_above)
+        is_above = keep(wins | is_special, "is_above")
+        is_near = keep(gap.equal | Mux(opposite, gap.one_below, gap.one_above), "is_near")
+        steps = keep(Cat(gap.equal, gap.one_above), "steps")
+        amount = keep(smaller.amount, "amount")
+        opposite = keep(opposite, "is_opposite")
+        threshold_leads = keep(leads, "threshold_leads")
+        larger = keep(Mux(swap, reference_significand, current_significand), "larger_significand")
+        smaller = keep(Mux(swap, current_significand, reference_significand), "smaller_significand")
+
+        # Compare in half units of the leading exponent: is bound - larger * 2**steps negative?
         threshold = self.threshold_later.significand
         m.submodules.align = align = LogShifter(width=FP16.precision + 1, amount_width=4, sticky=True)
         leading = Signal(FP16.precision)
@@ -149,11 +163,34 @@ class DifferenceExceeds(Block):
             align.value.eq(Mux(threshold_leads, Cat(Const(0, 1), smaller), threshold)),
             align.amount.eq(amount),
         ]
-        bound = Signal(range(-(1 << 13), 1 << 13))
-        trailing = Signal(FP16.precision + 2)
+        twice_leading = Signal(_SUM_WIDTH)
+        trailing = Signal(_SUM_WIDTH)
+        scaled_larger = Signal(_SUM_WIDTH)
+        either = Signal(_SUM_WIDTH)
+        carries = Signal(_SUM_WIDTH)
+        total = Signal(_SUM_WIDTH)
         m.d.comb += [
-            trailing.eq(Cat(align.shifted ^ opposite.replicate(len(align.shifted)), opposite)),
-            bound.eq((leading << 1) + trailing.as_signed() + (opposite & ~align.lost)),
-            self.exceeds.eq(is_above | is_near & ((larger << steps) > bound)),
+            twice_leading.eq(leading << 1),
+            trailing.eq(Cat(align.shifted, Const(0, _SUM_WIDTH - len(align.shifted))) ^ opposite.replicate(_SUM_WIDTH)),
+            scaled_larger.eq(larger << steps),
+            either.eq(twice_leading ^ ~scaled_larger),
+            carries.eq(Cat(opposite & ~align.lost, twice_leading & ~scaled_larger | trailing & either)),
+            total.eq((either ^ trailing) + carries + 1),
+            self.exceeds.eq(is_above | is_near & total[-1]),
         ]
         return m
+
+    def _place(self, m, exponent, name):
+        """Where an exponent lies relative to the threshold's."""
+        distance = Signal(range(-32, 32), name=f"{name}_distance")
+        place = Signal(_PLACE, name=f"{name}_place")
+        m.d.comb += [
+            distance.eq(self.threshold.exponent - exponent),
+            place.gap.equal.eq(distance == 0),
+            place.gap.one_above.eq(distance == -1),
+            place.gap.one_below.eq(distance == 1),
+            place.gap.above.eq(distance < 0),
+            # The distance to shift by is -distance = ~distance + 1, whose 1 is a fixed shift of the threshold.
+            place.amount.eq(distance[:4] ^ (distance < 0).replicate(4) | (distance[4] ^ (distance < 0)).replicate(4)),
+        ]
+        return place
