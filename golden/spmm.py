@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from golden.accumulator import Accumulator, Sums
+from golden.accumulator import Accumulator
 from golden.vector_ops import VectorOp
 from golden.vector_unit import Commands, Scope
 
 __all__ = ["Schedule", "schedule", "spmm", "spmm_commands"]
 
 _CHUNK = 1 << 21
+_DEFAULT = Accumulator()
 
 
 class Schedule(NamedTuple):
@@ -45,7 +46,7 @@ def schedule(mask, engine, address, n_engines):
     return Schedule(column, np.repeat(np.arange(len(mask)), length), first, last)
 
 
-def spmm(coefficients, mask, values, engine, address, n_engines, accumulator=Accumulator()):
+def spmm(coefficients, mask, values, engine, address, n_engines, accumulator=_DEFAULT):
     """`out[i] = sum of coefficients[i, j] * values[j] over the mask`: `(single, rounded)`, both [n_rows, width].
 
     coefficients [n_rows, n_columns] and values [n_columns, width] are words of the accumulator's format. Every engine
@@ -65,8 +66,8 @@ def spmm(coefficients, mask, values, engine, address, n_engines, accumulator=Acc
         factor = np.where(column >= 0, coefficients[plan.row[part, None], column], 0)
         rows = np.where(column[..., None] >= 0, values[column], 0)
         sums = accumulator.accumulate(accumulator.products(factor[..., None], rows), starts - starts[0])
-        for words, part in zip((single, rounded), accumulator.round(accumulator.align(Sums(*sums), 1))):
-            words.append(part)
+        for chunks, words in zip((single, rounded), accumulator.round(accumulator.align(sums, 1)), strict=True):
+            chunks.append(words)
     return np.concatenate(single), np.concatenate(rounded)
 
 

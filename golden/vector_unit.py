@@ -200,7 +200,7 @@ class VectorUnit:
         engines = self.accumulator.align(sums, 2)
         everything = self.accumulator.align(Sums(*(field[:, None] for field in engines)), 2, guard_bits=0)
         return tuple(self._by_scope(*words, scope)
-                     for words in zip(*(self.accumulator.round(part) for part in (lanes, engines, everything))))
+                     for words in zip(*map(self.accumulator.round, (lanes, engines, everything)), strict=True))
 
     def _by_scope(self, lanes, engines, everything, scope):
         total = np.zeros((len(scope), self.n_totals), lanes.dtype)
@@ -210,8 +210,7 @@ class VectorUnit:
 
     def _maxima(self, commands, rows, starts, runs, ends):
         fmt = FORMATS[self.format]
-        key = _to_key(fmt, np.where(self._takes_part(commands), commands.a, fmt.sign_bit | fmt.infinity))
-        key = np.where(self._takes_part(commands), key, 0)
+        key = np.where(self._takes_part(commands), _to_key(fmt, commands.a), 0)
         key = np.maximum.reduceat(key, starts, axis=0)[runs]
         lanes, engines, everything = key.max(axis=1), key.max(axis=2), key.max(axis=(1, 2))[:, None]
         scope = np.asarray(commands.scope)[ends]

@@ -9,7 +9,7 @@ from golden.vector_unit import ACCUMULATING_OPS, ADDING_OPS, Commands, Scope, Ve
 from verif.bench import Batch, Bench
 from verif.packing import join, pack
 
-SHORTEST = 48
+SHORTEST = 72
 """Commands a batch at least, so that random ones follow the directed corners."""
 
 UNDEFINED_CODES = sorted(set(range(32)) - {int(op) for op in VectorOp})
@@ -50,7 +50,7 @@ class VectorUnitBench(Bench):
     def batch(self, count):
         parts = [self._writes(), self._corners()]
         while sum(map(len, parts)) < max(count, SHORTEST):
-            parts.append(self.rng.choice([self._mixed, self._mixed, self._rows, self._after_write])())
+            parts.append(self.rng.choice([self._mixed, self._mixed, self._rows, self._extremes, self._after_write])())
         commands = Commands.join(*parts)
         for kind in (ADDING_OPS, (VectorOp.MAXIMUM,)):
             begins = np.flatnonzero(np.isin(commands.operation, kind))
@@ -66,8 +66,9 @@ class VectorUnitBench(Bench):
         spread = rng.choice([0, 3, 10], (shape[0], *[1] * (len(shape) - 1)))
         words = from_float64(fmt, rng.standard_normal(shape) * np.exp2(rng.uniform(-1, 1, shape) * spread))
         one = fmt.bias << fmt.fraction_width
-        corners = np.array([0, 1, (1 << fmt.fraction_width) - 1, 1 << fmt.fraction_width, one, one + 1, fmt.infinity - 1,
-                            fmt.infinity, fmt.infinity + 1, fmt.nan])
+        smallest = 1 << fmt.fraction_width
+        corners = np.array([0, 1, smallest - 1, smallest, one, one + 1, fmt.infinity - 1, fmt.infinity,
+                            fmt.infinity + 1, fmt.nan])
         corners = np.concatenate([corners, corners | fmt.sign_bit])
         wild = np.where(rng.random(shape) < 0.5, rng.choice(corners, shape), rng.integers(0, 1 << fmt.width, shape))
         is_wild = (rng.random(shape) < 0.3) & (rng.random(spread.shape) < 0.25)
@@ -128,6 +129,27 @@ class VectorUnitBench(Bench):
         commands.last[:] = True
         return commands
 
+    def _extremes(self):
+        """Sums of finite words from all binades: smallest and largest together, zeros times the largest, cancellation."""
+        fmt, rng = self.format, self.rng
+        commands = self._blank(9)
+        shape = commands.a.shape
+        words = rng.integers(0, fmt.infinity, shape)
+        kind = rng.integers(0, 8, shape)
+        words = np.where(kind == 0, 0, np.where(kind == 1, 1, np.where(kind == 2, fmt.infinity - 1, words)))
+        commands.a[:] = words | fmt.sign_bit * rng.integers(0, 2, shape)
+        commands.operation[:] = rng.choice(ADDING_OPS, len(commands))
+        commands.operation[:2] = VectorOp.WRITE_BANK
+        commands.scope[:] = rng.integers(0, 3, len(commands))
+        commands.address[2:] = commands.address[rng.integers(0, 2, len(commands) - 2)]
+        commands.last[4::2] = True
+        # The smallest square before the largest one, and a sum that loses its first terms.
+        commands.operation[2:5:2] = VectorOp.SUM_SQUARES
+        commands.a[2], commands.a[4] = 1, fmt.infinity - 1
+        commands.a[8] = commands.a[7] ^ fmt.sign_bit
+        commands.operation[7:] = VectorOp.SUM
+        return commands
+
     def _corners(self):
         """What must occur in every run: each operation, each special result, each scope."""
         fmt = self.format
@@ -151,7 +173,18 @@ class VectorUnitBench(Bench):
         special.a[7], special.b[7] = 1 << fmt.fraction_width, one - (1 << fmt.fraction_width)
         special.a[8], special.b[8] = fmt.infinity, one
         special.a[9] = fmt.nan
-        return Commands.join(each, special, self._after_write())
+        # Infinity times zero, and infinities of both signs.
+        invalid = self._blank(5)
+        invalid.operation[:] = [VectorOp.WRITE_BANK, VectorOp.SPMM, VectorOp.WRITE_BANK, VectorOp.SPMM, VectorOp.SUM]
+        invalid.address[:] = self.addresses[0]
+        invalid.a[0], invalid.a[1], invalid.a[2] = 0, fmt.infinity, fmt.infinity
+        invalid.a[3], invalid.a[4] = one | minus, fmt.infinity
+        invalid.first[3] = invalid.last[1] = invalid.last[4] = True
+        outside = self._blank(2 if len(self.outside) else 0)
+        outside.operation[:] = [VectorOp.READ_BANK, VectorOp.SPMM][:len(outside)]
+        outside.address[:] = self.outside[:1]
+        outside.last[:] = True
+        return Commands.join(each, special, invalid, outside, self._after_write(), self._extremes())
 
     def _limit_terms(self, commands):
         """Close accumulations before they take more terms than there is room for."""

@@ -87,7 +87,7 @@ class Interpreter:
         return (a, a) if command.operation == VectorOp.SUM_SQUARES else (one, a)
 
     def sum(self, scope, single, rounded):
-        unit, accumulator = self.unit, self.unit.accumulator
+        accumulator = self.unit.accumulator
         factors = np.array([[[pair or (0, 0) for pair in lanes] for lanes in beat] for beat in self.terms["sum"]])
         sums = accumulator.accumulate(accumulator.products(factors[..., 0], factors[..., 1]), [0])
         if scope == Scope.LANES:
@@ -96,7 +96,7 @@ class Interpreter:
             sums = accumulator.align(sums, 2)
             if scope != Scope.ENGINE:
                 sums = accumulator.align(type(sums)(*(field[:, None] for field in sums)), 2, guard_bits=0)
-        for target, words in zip((single, rounded), accumulator.round(sums)):
+        for target, words in zip((single, rounded), accumulator.round(sums), strict=True):
             target[:words.shape[1]] = words[0]
 
     def maximum(self, scope, single, rounded):
@@ -127,7 +127,7 @@ def test_equals_the_interpreter(format, shape):
         expected = interpreter.step(commands[index])
         if expected is not None:
             assert results.command[found] == index
-            for name, words in zip(("values", "single", "rounded"), expected):
+            for name, words in zip(("values", "single", "rounded"), expected, strict=True):
                 assert np.array_equal(getattr(results, name)[found], words), (name, commands.operation[index])
             found += 1
     assert found == len(results.command) > 300

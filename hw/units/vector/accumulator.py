@@ -10,6 +10,7 @@ from hw.pipeline import Pipeline
 from hw.units.vector.aligner import BusAligner
 from hw.units.vector.arithmetic import GUARD_BITS, SPECIALS, AccumulatorParameters, amount_width, clamp
 from hw.units.vector.factor import Factor
+from hw.units.vector.stages import SUM_STAGE
 
 __all__ = ["LaneAccumulator"]
 
@@ -34,15 +35,15 @@ class LaneAccumulator(Block):
         "takes_part": "stage 1: 0 adds nothing",
         "is_square": "stage 2: left factor is the right one",
         "coefficient": "stage 2: else it is this",
-        "maximum_update": "stage 2: the word goes into the maximum",
-        "maximum_start": "stage 2: the maximum starts anew",
-        "update": "stage 3: the product goes into the sum",
-        "start": "stage 3: the sum starts anew",
-        "reference": "stage 6: exponent code to which the sum is aligned",
-        "maximum_key": "stage 3: the maximum's key",
-        "exponent": "stage 4: the sum's exponent code",
-        "specials": "stage 6: specials that went into the sum",
-        "aligned": "stage 7: the sum at the reference's exponent",
+        "maximum_update": "stage 1: the word goes into the maximum",
+        "maximum_start": "stage 1: the maximum starts anew",
+        "update": "stage 2: the product goes into the sum",
+        "start": "stage 2: the sum starts anew",
+        "reference": "stage 5: exponent code to which the sum is aligned",
+        "maximum_key": "stage 2: the maximum's key",
+        "exponent": "stage 3: the sum's exponent code",
+        "specials": "stage 5: specials that went into the sum",
+        "aligned": "stage 6: the sum at the reference's exponent",
     }
 
     def __init__(self, **parameters):
@@ -65,15 +66,15 @@ class LaneAccumulator(Block):
             "aligned": Out(signed(p.aligned_width)),
         })
 
-    latency = 7
+    latency = SUM_STAGE
 
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, advance=self.advance)
         word = pipe.register(self.word, name="word_1")
         self._maximum(m, pipe, word)
-        product, specials = self._product(m, pipe, word)
-        exponent, product, specials, amounts, control = self._exponent(m, pipe, product, specials)
+        code, product, specials = self._product(m, pipe, word)
+        exponent, amounts, control = self._exponent(m, pipe, code)
         self._sum(m, pipe, exponent, product, specials, amounts, control)
         return m
 
@@ -88,7 +89,6 @@ class LaneAccumulator(Block):
             ordered.eq(Mux(parts.sign, ~word, word | 1 << (fmt.width - 1))),
             key.eq(Mux(is_nan, 1, ordered) & self.takes_part.replicate(fmt.width)),
         ]
-        key = pipe.register(key, name="key_2")
         largest = Signal(fmt.width, reset_less=True)
         best = Signal(fmt.width)
         m.d.comb += best.eq(Mux(self.maximum_start | (largest < key), key, largest))
@@ -97,7 +97,7 @@ class LaneAccumulator(Block):
         m.d.comb += self.maximum_key.eq(largest)
 
     def _product(self, m, pipe, word):
-        """Stages 1 and 2: choose and normalise the factors, multiply."""
+        """Stages 1 and 2: choose and normalise the factors, multiply; the product's exponent code is not registered."""
         p = self.parameters
         m.submodules.right_factor = factor = Factor(format=p.format)
         m.d.comb += factor.word.eq(Mux(self.from_row, self.row, word) & self.takes_part.replicate(p.float_format.width))
@@ -130,12 +130,11 @@ class LaneAccumulator(Block):
         product = {
             "magnitude": pipe.register(multiplier.product, name="magnitude_3"),
             "sign": pipe.register(sign, name="sign_3"),
-            "code": pipe.register(code, name="code_3"),
         }
-        return product, pipe.register(specials, name="specials_3")
+        return code, product, pipe.register(specials, name="specials_4", stages=2)
 
-    def _exponent(self, m, pipe, product, specials):
-        """Stage 3: the running maximum, and how far the sum and the product have to move to meet it."""
+    def _exponent(self, m, pipe, code):
+        """Stage 2: the running maximum, and how far the sum and the product have to move to meet it."""
         p = self.parameters
         largest = Signal(p.exponent_width, reset_less=True)
         previous = Signal(p.exponent_width)
@@ -143,11 +142,11 @@ class LaneAccumulator(Block):
         grows = Signal()
         m.d.comb += [
             previous.eq(Mux(self.start, 0, largest)),
-            difference.eq(product["code"] - previous),
+            difference.eq(code - previous),
             grows.eq(difference > 0),
         ]
         with m.If(self.advance & self.update):
-            m.d.sync += largest.eq(Mux(grows, product["code"], previous))
+            m.d.sync += largest.eq(Mux(grows, code, previous))
         m.d.comb += self.exponent.eq(largest)
 
         sum_amount = Signal(amount_width(p.sum_width, p.exponent_width))
@@ -160,23 +159,18 @@ class LaneAccumulator(Block):
             sum_amount.eq(Mux(grows, clamp(rise, len(sum_amount)), 0)),
             product_amount.eq(Mux(grows, 0, clamp(fall, len(product_amount)))),
         ]
-        product = {
-            "magnitude": pipe.register(product["magnitude"], name="magnitude_4"),
-            "sign": pipe.register(product["sign"], name="sign_4"),
-        }
         amounts = {
-            "sum": pipe.register(sum_amount, name="sum_amount_5", stages=2),
-            "product": pipe.register(product_amount, name="product_amount_4"),
+            "sum": pipe.register(sum_amount, name="sum_amount_4", stages=2),
+            "product": pipe.register(product_amount, name="product_amount_3"),
         }
         control = {
-            "start": pipe.register(self.start, name="start_5", stages=2),
-            "update": pipe.register(self.update, name="update_5", stages=2),
+            "start": pipe.register(self.start, name="start_4", stages=2),
+            "update": pipe.register(self.update, name="update_4", stages=2),
         }
-        exponent = pipe.register(largest, name="exponent_6", stages=2)
-        return exponent, product, pipe.register(specials, name="specials_5", stages=2), amounts, control
+        return pipe.register(largest, name="exponent_5", stages=2), amounts, control
 
     def _sum(self, m, pipe, exponent, product, specials, amounts, control):
-        """Stages 4 to 6: align the product, add it, align the sum to what the bus asks for."""
+        """Stages 3 to 5: align the product, add it, align the sum to what the bus asks for."""
         p = self.parameters
         m.submodules.product_shifter = product_shifter = LogShifter(
             width=p.align_width, amount_width=len(amounts["product"])
@@ -187,8 +181,8 @@ class LaneAccumulator(Block):
             product_shifter.amount.eq(amounts["product"]),
             addend.eq(Cat(product_shifter.shifted, Const(0, 1)) ^ product["sign"].replicate(p.align_width + 1)),
         ]
-        addend = pipe.register(addend, name="addend_5")
-        carry = pipe.register(product["sign"], name="carry_5")
+        addend = pipe.register(addend, name="addend_4")
+        carry = pipe.register(product["sign"], name="carry_4")
 
         total = Signal(signed(p.sum_width), reset_less=True)
         moved = Signal(signed(p.sum_width))
@@ -214,5 +208,5 @@ class LaneAccumulator(Block):
             aligner.value.eq(Cat(Const(0, GUARD_BITS), total)),
             aligner.exponent.eq(exponent),
             aligner.reference.eq(self.reference),
-            self.aligned.eq(pipe.register(aligner.aligned, name="aligned_7")),
+            self.aligned.eq(pipe.register(aligner.aligned, name="aligned_6")),
         ]

@@ -61,13 +61,13 @@ class VectorEngine(Block):
         "maximum_start": "stage 0: the maxima start anew",
         "over_engines": "stage 0: sums are aligned for the bus over the engines, not for that over the lanes",
         "values": "stage n_stages: results of the lanes",
-        "exponents": "stage 4: exponent codes of the lanes' sums",
-        "references": "stage 6: exponent codes to which the lanes' sums are aligned on the bus over the engines",
-        "specials": "stage 6: specials of the lanes' sums",
-        "aligned": "stage 7: the lanes' aligned sums",
-        "keys": "stage 3: keys of the lanes' maxima",
-        "engine_exponent": "stage 6: the largest exponent code of the lanes",
-        "engine_special": "stage 7: union of the lanes' specials",
+        "exponents": "stage 3: exponent codes of the lanes' sums",
+        "references": "stage 5: exponent codes to which the lanes' sums are aligned on the bus over the engines",
+        "specials": "stage 5: specials of the lanes' sums",
+        "aligned": "stage 6: the lanes' aligned sums",
+        "keys": "stage 2: keys of the lanes' maxima",
+        "engine_exponent": "stage 5: the largest exponent code of the lanes",
+        "engine_special": "stage 6: union of the lanes' specials",
         "engine_total": "engine_total_stage: sum over the lanes",
         "engine_key": "engine_total_stage: the largest key of the lanes",
     }
@@ -167,7 +167,7 @@ class VectorEngine(Block):
     def _accumulators(self, m, pipe, row):
         p = self.parameters
         valid = [self.valid]
-        for stage in range(1, 4):
+        for stage in range(1, 3):
             valid.append(pipe.control(valid[-1], name=f"valid_{stage}"))
         is_spmm = Signal()
         is_maximum = Signal()
@@ -197,10 +197,10 @@ class VectorEngine(Block):
             "from_row": from_row,
             "coefficient": pipe.register(coefficient, name="coefficient"),
             "is_square": pipe.register(is_square, name="is_square_2", stages=2),
-            "maximum_update": pipe.register(is_maximum, name="maximum_update", stages=2) & valid[2],
-            "maximum_start": pipe.register(self.maximum_start, name="maximum_start_2", stages=2),
-            "update": pipe.register(adds, name="update", stages=3) & valid[3],
-            "start": pipe.register(self.sum_start, name="sum_start_3", stages=3),
+            "maximum_update": pipe.register(is_maximum, name="maximum_update") & valid[1],
+            "maximum_start": pipe.register(self.maximum_start, name="maximum_start_1"),
+            "update": pipe.register(adds, name="update", stages=2) & valid[2],
+            "start": pipe.register(self.sum_start, name="sum_start_2", stages=2),
         }
         lanes = []
         for index in range(self.n_lanes):

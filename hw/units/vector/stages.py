@@ -1,17 +1,23 @@
 """When the parts of an accumulation are ready: stage n is n advances after the command was accepted."""
 
-from hw.units.vector.trees import tree_latency
+from hw.units.vector.trees import ReductionBus, tree_latency
 
-KEY_STAGE = 3
+KEY_STAGE = 2
 """The lanes' maxima."""
 
-EXPONENT_STAGE = 6
+LANE_EXPONENT_STAGE = 3
+"""The exponent codes of the lanes' sums, two stages ahead of the sums."""
+
+LANE_SUM_STAGE = 5
+"""The lanes' sums and their specials."""
+
+EXPONENT_STAGE = LANE_EXPONENT_STAGE + ReductionBus.exponent_latency
 """The largest exponent codes over the lanes of an engine, and over the engines."""
 
-SPECIAL_STAGE = 7
+SPECIAL_STAGE = LANE_SUM_STAGE + ReductionBus.special_latency
 """The unions of specials over the same."""
 
-SUM_STAGE = 7
+SUM_STAGE = LANE_SUM_STAGE + 1
 """The lanes' sums, aligned to these exponents."""
 
 
