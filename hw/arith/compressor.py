@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from hw.block import Block
 from hw.params import Parameters, integer
 
-__all__ = ["FullAdderRow", "HalfAdderRow", "Heap", "dadda_heights", "n_levels"]
+__all__ = ["FullAdderRow", "HalfAdderRow", "Heap", "dadda_heights", "n_levels", "reduced_heights", "row_spans"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +81,32 @@ def n_levels(start, end=2):
     return sum(height >= end for height in dadda_heights(start))
 
 
+def _adders(heights, target):
+    """Full and half adders in each column for one level, after which no column is taller than the target."""
+    full, half, incoming = [], [], 0
+    for height in heights:
+        excess = max(0, height + incoming - target)
+        full.append(excess // 2)
+        half.append(excess % 2)
+        incoming = full[-1] + half[-1]
+    return full, half
+
+
+def reduced_heights(heights, height):
+    """The columns' heights after :meth:`Heap.reduce` to ``height``."""
+    for target in dadda_heights(max(heights)):
+        if target >= height:
+            full, half = _adders(heights, target)
+            carries = [0] + [a + b for a, b in zip(full, half)]
+            heights = [h - 2 * a - b + c for h, a, b, c in zip(heights, full, half, carries)]
+    return heights
+
+
+def row_spans(heights):
+    """``(offset, width)`` of each of :meth:`Heap.rows` for columns of these heights."""
+    return [(low, high - low) for depth in range(max(heights)) for low, high in _runs([h > depth for h in heights])]
+
+
 class Heap:
     """Bits sorted by weight whose sum is wanted, modulo ``2**width``.
 
@@ -132,8 +158,10 @@ class Heap:
         """The bits as a list of ``(offset, value)``, each a run of neighbouring columns."""
         rows = []
         for depth in range(max(map(len, self._columns))):
-            rows += [(low, Cat(self._columns[index][depth] for index in range(low, high)))
-                     for low, high in _runs([len(column) > depth for column in self._columns])]
+            rows += [
+                (low, Cat(self._columns[index][depth] for index in range(low, high)))
+                for low, high in _runs([len(column) > depth for column in self._columns])
+            ]
         return rows
 
     def add_rows(self, rows):
@@ -157,12 +185,7 @@ class Heap:
     def _reduce_to(self, target):
         """One level: at most ``target`` bits are left in every column, counting the carries that come in."""
         self._level += 1
-        full, half, incoming = [], [], 0
-        for column in self._columns:
-            excess = max(0, len(column) + incoming - target)
-            full.append(excess // 2)
-            half.append(excess % 2)
-            incoming = excess // 2 + excess % 2
+        full, half = _adders([len(column) for column in self._columns], target)
         taken = [0] * self.width
         sums = [[] for _ in range(self.width)]
         carries = [[] for _ in range(self.width + 1)]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.block import Block
@@ -27,7 +27,7 @@ class DigitMaximum(Block):
 
     Parameters = DigitMaximumParameters
     members_doc = {
-        "values": "the numbers, number 0 in the lowest bits",
+        "plane": "one port a bit of the numbers, all numbers' bits side by side",
         "candidates": "which numbers take part; if none does, the maximum is 0",
         "maximum": "the largest of them",
         "largest": "which of them are equal to it",
@@ -35,7 +35,7 @@ class DigitMaximum(Block):
 
     def __init__(self, **parameters):
         super().__init__(parameters, lambda p: {
-            "values": In(p.n * p.width),
+            "plane": In(p.n).array(p.width),
             "candidates": In(p.n),
             "maximum": Out(p.width),
             "largest": Out(p.n),
@@ -47,12 +47,10 @@ class DigitMaximum(Block):
         top = self.width
         while top:
             bottom = max(0, top - 2)
-            low = self._plane(m, bottom)
-            low_bit = self.maximum[bottom]
+            low, low_bit = self.plane[bottom], self.maximum[bottom]
             left = Signal(self.n, name=f"candidates_{bottom}")
             if top - bottom == 2:
-                high = self._plane(m, top - 1)
-                high_bit = self.maximum[top - 1]
+                high, high_bit = self.plane[top - 1], self.maximum[top - 1]
                 m.d.comb += high_bit.eq((candidates & high).any())
                 m.d.comb += low_bit.eq(Mux(high_bit, (candidates & high & low).any(), (candidates & low).any()))
                 m.d.comb += left.eq(
@@ -64,9 +62,3 @@ class DigitMaximum(Block):
             candidates, top = left, bottom
         m.d.comb += self.largest.eq(candidates)
         return m
-
-    def _plane(self, m, bit):
-        """That bit of all numbers."""
-        plane = Signal(self.n, name=f"plane_{bit}")
-        m.d.comb += plane.eq(Cat(self.values[bit + index * self.width] for index in range(self.n)))
-        return plane

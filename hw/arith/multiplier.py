@@ -9,7 +9,7 @@ from hw.arith.compressor import Heap
 from hw.block import Block
 from hw.params import Parameters, integer
 
-__all__ = ["UnsignedMultiplier", "add_unsigned_product", "add_signed_product"]
+__all__ = ["UnsignedMultiplier", "add_unsigned_product", "add_signed_product", "signed_product_constant"]
 
 
 def add_unsigned_product(m, heap, multiplicand, multiplier, name):
@@ -29,7 +29,13 @@ def add_signed_product(m, heap, multiplicand, multiplier, name):
         # The terms with exactly one sign bit count negatively: -x = ~x - 1, the -1 goes into the constant.
         m.d.comb += row.eq(Cat(bits[:top], ~bits[top]) if index < last else Cat(~bits[:top], bits[top]))
         heap.add(row, index)
-    heap.add_constant(-(((1 << last) - 1) << top) - (((1 << top) - 1) << last))
+    heap.add_constant(signed_product_constant(len(multiplicand), len(multiplier)))
+
+
+def signed_product_constant(multiplicand_width, multiplier_width):
+    """What the array of a signed product, some of whose bits are inverted, has to be corrected by."""
+    top, last = multiplicand_width - 1, multiplier_width - 1
+    return -(((1 << last) - 1) << top) - (((1 << top) - 1) << last)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,9 @@ from amaranth.utils import bits_for, ceil_log2
 
 from hw.arith.compressor import Heap, n_levels
 from hw.arith.maximum import DigitMaximum
-from hw.arith.multiplier import UnsignedMultiplier
 from hw.pipeline import Pipeline
 from hw.units.dot_product_accumulator import AlignedAccumulator
-from hw.units.dot_product_lane import LaneAligner, LaneDecoder, Window
+from hw.units.dot_product_lane import DotProductLane, Window
 from hw.units.dot_product_rounding import ScoreRounder
 
 __all__ = ["GUARD_BITS", "FloatPlan", "FloatDatapath"]
@@ -85,12 +84,11 @@ class FloatDatapath:
         self.m, self.plan, self.window = m, plan, plan.window
         self.pipe = Pipeline(m, source=operands, sink=score)
         self._control(operands, score)
-        lanes = self._decode(operands.payload)
+        lanes = self._lanes(operands.payload)
         specials = self._accumulate_specials(lanes)
-        negative = self._lane_row(lanes, "sign", plan.product_stage)
-        reference = self._largest_reference(lanes)
-        rows = self._align(lanes, self._multiply(lanes), negative, reference)
-        total = self._add(rows, negative)
+        reference = self._largest_reference([lane.exponent for lane in lanes])
+        m.d.comb += [lane.reference.eq(reference) for lane in lanes]
+        total = self._add(lanes)
         self._finish(reference, total, specials, score.payload)
 
     def _control(self, operands, score):
@@ -111,91 +109,61 @@ class FloatDatapath:
             done = pipe.control(done, name=f"done_{stage}")
         m.d.comb += score.valid.eq(done)
 
-    def _decode(self, beat):
+    def _lanes(self, beat):
         lanes = []
         for index in range(self.plan.n_lanes):
-            lane = LaneDecoder(format=self.plan.format, align_width=self.plan.align_width)
-            self.m.submodules[f"decoder_{index}"] = lane
-            self.m.d.comb += [lane.query_word.eq(beat.query[index]), lane.key_word.eq(beat.key[index])]
+            lane = DotProductLane(
+                format=self.plan.format,
+                align_width=self.plan.align_width,
+                search_stages=len(self.plan.digit_groups),
+            )
+            self.m.submodules[f"lane_{index}"] = lane
+            self.m.d.comb += [
+                lane.advance.eq(self.pipe.advance),
+                lane.query_word.eq(beat.query[index]),
+                lane.key_word.eq(beat.key[index]),
+            ]
             lanes.append(lane)
         return lanes
-
-    def _lane_row(self, lanes, role, stages=1):
-        """One output of all decoders in a register row."""
-        return self.pipe.register(Cat(getattr(lane, role) for lane in lanes), name=f"{role}s", stages=stages)
 
     def _accumulate_specials(self, lanes):
         """NaN, plus and minus infinity among the terms so far, at the accumulator's stage."""
         m, pipe = self.m, self.pipe
-        infinite, negative = Cat(lane.is_inf for lane in lanes), Cat(lane.sign for lane in lanes)
-        found = pipe.register(
-            Cat(Cat(lane.is_nan for lane in lanes).any(), (infinite & ~negative).any(), (infinite & negative).any()),
-            name="specials_found",
-        )
+        found = Cat(Cat(lane.specials[kind] for lane in lanes).any() for kind in range(3))
+        found = pipe.register(found, name="specials_found")
         specials = Signal(3, name="specials", reset_less=True)
         with m.If(pipe.advance & self.valid[1]):
             m.d.sync += specials.eq(found | Mux(self.begins[1], 0, specials))
         return pipe.register(specials, name="specials_later", stages=self.plan.sum_stage - 2)
 
-    def _largest_reference(self, lanes):
+    def _largest_reference(self, exponents):
         """The reference of the beat at the product stage: a few digits a stage, from the top.
 
         Products below the floor do not take part; if none is above it, no candidate gives the reference 0.
         """
         m, pipe, n = self.m, self.pipe, self.plan.n_lanes
-        exponents, decided, below = self._lane_row(lanes, "exponent"), Const(0, 0), self.window.reference_width
-        exponents = [exponents.word_select(index, len(lanes[0].exponent)) for index in range(n)]
-        candidates, references = ~Cat(exponent[-1] for exponent in exponents), Cat(e[:below] for e in exponents)
+        planes = [Cat(exponent[bit] for exponent in exponents) for bit in range(self.window.reference_width)]
+        candidates, decided = ~Cat(exponent[-1] for exponent in exponents), Const(0, 0)
         for number, group in enumerate(self.plan.digit_groups, start=1):
-            fields = [references.word_select(index, below) for index in range(n)]
-            below -= group
             m.submodules[f"maximum_{number}"] = digits = DigitMaximum(n=n, width=group)
-            m.d.comb += digits.values.eq(Cat(field[below:] for field in fields))
+            rest = len(planes) - group
+            m.d.comb += [port.eq(plane) for port, plane in zip(digits.plane, planes[rest:])]
             m.d.comb += digits.candidates.eq(candidates)
             decided = pipe.register(Cat(digits.maximum, decided), name=f"reference_top_{number}")
-            if below:
+            if rest:
                 candidates = pipe.register(digits.largest, name=f"candidates_{number}")
-                references = pipe.register(Cat(field[:below] for field in fields), name=f"references_rest_{number}")
+                planes = [pipe.register(plane, name=f"plane_{number}_{bit}") for bit, plane in enumerate(planes[:rest])]
         return decided
 
-    def _multiply(self, lanes):
-        """Exact products of the significands, in the last stage in which the reference is still searched."""
-        m, precision = self.m, self.window.float_format.precision
-        waiting = self.plan.product_stage - 1
-        larger, smaller = (self._lane_row(lanes, role, waiting) for role in ("larger", "smaller"))
-        products = []
-        for index in range(len(lanes)):
-            multiplier = UnsignedMultiplier(multiplicand_width=precision, multiplier_width=precision)
-            m.submodules[f"multiplier_{index}"] = multiplier
-            m.d.comb += multiplier.multiplicand.eq(larger.word_select(index, precision))
-            m.d.comb += multiplier.multiplier.eq(smaller.word_select(index, precision))
-            products.append(multiplier.product)
-        return self.pipe.register(Cat(products), name="products")
-
-    def _align(self, lanes, products, negative, reference):
-        exponents = self._lane_row(lanes, "exponent", self.plan.product_stage)
-        rows = []
-        for index, lane in enumerate(lanes):
-            aligner = LaneAligner(format=self.plan.format, align_width=self.plan.align_width)
-            self.m.submodules[f"aligner_{index}"] = aligner
-            self.m.d.comb += [
-                aligner.product.eq(products.word_select(index, self.window.product_width)),
-                aligner.sign.eq(negative[index]),
-                aligner.exponent.eq(exponents.word_select(index, len(lane.exponent))),
-                aligner.reference.eq(reference),
-            ]
-            rows.append(aligner.row)
-        return rows
-
-    def _add(self, rows, negative):
+    def _add(self, lanes):
         """The exact signed sum of a beat."""
         heap = Heap(self.m, "tree", self.plan.total_width)
-        for row in rows:
-            heap.add(row)
+        for lane in lanes:
+            heap.add(lane.row)
         # In a window of w bits, -x is ~x + 1 - 2**w: what is missing of all negative rows together is one more row.
         count = Heap(self.m, "negatives", bits_for(self.plan.n_lanes))
-        for bit in negative:
-            count.add(bit)
+        for lane in lanes:
+            count.add(lane.negative)
         count = count.total()
         borrow = Signal(self.plan.total_width - self.window.width)
         self.m.d.comb += borrow.eq(-count)

@@ -1,4 +1,4 @@
-"""One lane of the floating-point dot product: exponents of a product, and the product's place in the window."""
+"""One lane of the floating-point dot product: an exact product, its exponent, and its place in the window."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.arith.leading_zeros import LeadingZeroCounter
+from hw.arith.multiplier import UnsignedMultiplier
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import float_format
 from hw.params import Parameters, choice, integer
+from hw.pipeline import Pipeline
 
-__all__ = ["Window", "LaneDecoder", "LaneAligner"]
+__all__ = ["Window", "LaneDecoder", "LaneAligner", "DotProductLane"]
 
 
 @dataclass(frozen=True)
@@ -197,5 +199,74 @@ class LaneAligner(Block):
             shifter.value.eq(Cat(Const(0, self.window.spare), self.product)),
             shifter.amount.eq(amount),
             self.row.eq(shifter.shifted ^ self.sign.replicate(width)),
+        ]
+        return m
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotProductLaneParameters(LaneParameters):
+    search_stages: int = integer(1, low=1, high=16, doc="clocks from a product's exponent to the beat's reference")
+
+
+class DotProductLane(Block):
+    """One product: decoded and registered, multiplied while the beat's reference is searched, then aligned to it.
+
+    Timing: specials at once, the exponent one advance after the words, negative and row 1 + search_stages after them,
+    combinationally from the reference.
+    """
+
+    Parameters = DotProductLaneParameters
+    members_doc = {
+        "advance": "lock-step enable",
+        "query_word": "one factor",
+        "key_word": "the other factor",
+        "specials": "whether the product is not a number, plus or minus infinity, from the lowest bit",
+        "exponent": "of the product, counted from the floor",
+        "reference": "the beat's",
+        "negative": "sign of the product",
+        "row": "aligned magnitude, inverted if negative",
+    }
+
+    def __init__(self, **parameters):
+        def members(p):
+            window = Window(p.format, p.align_width)
+            return {
+                "advance": In(1),
+                "query_word": In(window.float_format.width),
+                "key_word": In(window.float_format.width),
+                "specials": Out(3),
+                "exponent": Out(window.exponent_shape),
+                "reference": In(window.reference_width),
+                "negative": Out(1),
+                "row": Out(window.width),
+            }
+
+        super().__init__(parameters, members)
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, advance=self.advance)
+        sizes = {"format": self.format, "align_width": self.align_width}
+        m.submodules.decoder = decoder = LaneDecoder(**sizes)
+        m.submodules.multiplier = multiplier = UnsignedMultiplier(
+            multiplicand_width=len(decoder.larger), multiplier_width=len(decoder.smaller)
+        )
+        m.submodules.aligner = aligner = LaneAligner(**sizes)
+        exponent = pipe.register(decoder.exponent, name="exponent_1")
+        m.d.comb += [
+            decoder.query_word.eq(self.query_word),
+            decoder.key_word.eq(self.key_word),
+            self.specials.eq(Cat(
+                decoder.is_nan, decoder.is_inf & ~decoder.sign, decoder.is_inf & decoder.sign
+            )),
+            self.exponent.eq(exponent),
+            multiplier.multiplicand.eq(pipe.register(decoder.larger, name="larger", stages=self.search_stages)),
+            multiplier.multiplier.eq(pipe.register(decoder.smaller, name="smaller", stages=self.search_stages)),
+            self.negative.eq(pipe.register(decoder.sign, name="sign", stages=1 + self.search_stages)),
+            aligner.product.eq(pipe.register(multiplier.product, name="product")),
+            aligner.sign.eq(self.negative),
+            aligner.exponent.eq(pipe.register(exponent, name="exponent_later", stages=self.search_stages)),
+            aligner.reference.eq(self.reference),
+            self.row.eq(aligner.row),
         ]
         return m
