@@ -12,8 +12,11 @@ from hw.package import build_package
 from hw.registry import PRESETS, UNITS, make_block
 from verif import lint
 
+# Larger presets have nothing but more of the same modules, which are linted one by one.
+EXPANDED = ("tiny", "small")
+
 PRESET_POINTS = [
-    pytest.param(config, unit, id=f"{config}-{unit}", marks=[pytest.mark.slow] if config == "disc" else [])
+    pytest.param(config, unit, id=f"{config}-{unit}", marks=[] if config == "tiny" else [pytest.mark.slow])
     for config in PRESETS
     for unit in UNITS
 ]
@@ -31,15 +34,15 @@ OTHER_POINTS = [
 ]
 
 
-def check(files, top):
-    report = lint.lint(files, [top])
+def check(files, top, by_module=False):
+    report = lint.lint(files, [top], by_module)
     assert report["yosys"] is not None
     assert {tool: found for tool, found in report.items() if found} == {}
 
 
 @pytest.mark.parametrize("config, unit", PRESET_POINTS)
 def test_preset_is_clean(config, unit):
-    check(build_package({unit: make_block(unit, config)}), unit)
+    check(build_package({unit: make_block(unit, config)}), unit, by_module=config not in EXPANDED)
 
 
 @pytest.mark.parametrize("unit, parameters", OTHER_POINTS, ids=lambda value: value if isinstance(value, str) else "")
@@ -93,5 +96,16 @@ GOOD = "module good(\n  input wire [3:0] a,\n  output wire [3:0] b\n);\n  assign
 def test_lint_finds_a_fault(tool, text):
     if tool == "icarus" and shutil.which("iverilog") is None:
         pytest.skip("Icarus Verilog is not installed")
-    assert not any(lint.lint({"good.v": GOOD}, ["good"]).values())
-    assert lint.lint({"good.v": text}, ["good"])[tool]
+    for by_module in (False, True):
+        assert not any(lint.lint({"good.v": GOOD}, ["good"], by_module).values())
+        assert lint.lint({"good.v": text}, ["good"], by_module)[tool]
+
+
+def test_lint_by_module_gives_each_module_the_ports_of_its_children():
+    parent = "module parent (\n  input wire [3:0] c,\n  output wire [3:0] d\n);\n  good one (\n    .a(c),\n    .b(d)\n  );\nendmodule\n"
+    alone = lint.modules_alone({"a.v": GOOD, "b.v": parent})
+    assert alone["good"] == GOOD
+    assert "assign" not in alone["parent"] and "output wire [3:0] b" in alone["parent"]
+    assert not any(lint.lint({"a.v": GOOD, "b.v": parent}, ["parent"], by_module=True).values())
+    short = {"a.v": GOOD, "b.v": parent.replace("[3:0] c", "[2:0] c")}
+    assert lint.lint(short, ["parent"], by_module=True)["icarus"] != []
