@@ -182,7 +182,7 @@ class VectorUnitBench(Bench):
         invalid.first[3] = invalid.last[1] = invalid.last[4] = True
         outside = self._blank(2 if len(self.outside) else 0)
         outside.operation[:] = [VectorOp.READ_BANK, VectorOp.SPMM][:len(outside)]
-        outside.address[:] = self.outside[:1]
+        outside.address[:] = self.outside.max(initial=0)
         outside.last[:] = True
         return Commands.join(each, special, invalid, outside, self._after_write(), self._extremes())
 
