@@ -85,9 +85,10 @@ class SampledArray(Block):
 
     @property
     def latency(self):
-        """Clocks from the acceptance of a row's last query beats and mask, whichever comes later, to its first score.
+        """Clocks from the acceptance of a row's mask to its first score.
 
-        For an idle array, a sink that is ready, and a row of max_beats beats; each beat less is one clock less.
+        For an idle array whose query is complete no more than 3 clocks after the mask, a sink that is ready, and a
+        row of max_beats beats; each beat less is one clock less.
         """
         return SampledUnit(**self.parameters.sampled_unit()).latency
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from hw.registry import PRESETS, UNITS, make_block
+from hw.registry import PRESETS, make_block
 from verif.harness import run_bench
 
 SEED = int(os.environ.get("SEED", "1"))
@@ -48,6 +48,12 @@ POINTS = {
         (False, {"n": 4, "layers_per_stage": 0}),
         (True, {"n": 32, "key_width": 12, "payload_width": 7, "layers_per_stage": 1, "network": "odd_even"}),
     ],
+    "sampled_array": [
+        (False, {"n_units": 2, "n_lanes": 1, "n_slots": 1, "max_beats": 1, "run_ahead": 0}),
+        (False, {"n_units": 4, "n_lanes": 3, "n_slots": 3, "max_beats": 3, "run_ahead": 1}),
+        (True, {"n_units": 8, "n_lanes": 1, "n_slots": 16, "max_beats": 2, "format": "bf16"}),
+        (True, {"n_units": 2, "n_lanes": 2, "n_slots": 5, "max_beats": 5, "query_beats": 3, "run_ahead": 4}),
+    ],
 }
 
 
@@ -57,8 +63,8 @@ def _name(parameters):
 
 CASES = [
     pytest.param(unit, parameters, marks=pytest.mark.slow if slow else (), id=f"{unit}-{_name(parameters)}")
-    for unit in UNITS
-    for slow, parameters in POINTS[unit]
+    for unit, points in POINTS.items()
+    for slow, parameters in points
 ]
 
 
@@ -69,7 +75,7 @@ def test_point(unit, parameters):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [name for name in PRESETS if name in ("tiny", "small")])
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", POINTS)
 def test_preset(unit, config):
     check(run_bench(make_block(unit, config), seed=SEED + 1))
 
