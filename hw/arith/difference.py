@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from hw.arith.shifter import LogShifter
 from hw.block import Block
@@ -57,6 +58,23 @@ class ThresholdDecoder(Block):
             ),
         ]
         return m
+
+
+def _carry_out(m, generate, propagate):
+    """The carry out of an addition, by a tree over what its places generate and propagate."""
+    missing = (1 << ceil_log2(len(generate))) - len(generate)
+    generate = Cat(generate, Const(0, missing))
+    propagate = Cat(propagate, Const(-1, missing))
+    while len(generate) > 1:
+        half = len(generate) // 2
+        either = Signal(half, name=f"propagate_{half}")
+        carry = Signal(half, name=f"generate_{half}")
+        m.d.comb += [
+            carry.eq(generate[1::2] | propagate[1::2] & generate[::2]),
+            either.eq(propagate[1::2] & propagate[::2]),
+        ]
+        generate, propagate = carry, either
+    return generate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,16 +186,18 @@ class DifferenceExceeds(Block):
         scaled_larger = Signal(_SUM_WIDTH)
         either = Signal(_SUM_WIDTH)
         carries = Signal(_SUM_WIDTH)
-        total = Signal(_SUM_WIDTH)
+        rest = Signal(_SUM_WIDTH)
         m.d.comb += [
             twice_leading.eq(leading << 1),
             trailing.eq(Cat(align.shifted, Const(0, _SUM_WIDTH - len(align.shifted))) ^ opposite.replicate(_SUM_WIDTH)),
             scaled_larger.eq(larger << steps),
             either.eq(twice_leading ^ ~scaled_larger),
             carries.eq(Cat(opposite & ~align.lost, twice_leading & ~scaled_larger | trailing & either)),
-            total.eq((either ^ trailing) + carries + 1),
-            self.exceeds.eq(is_above | is_near & total[-1]),
+            rest.eq(either ^ trailing),
         ]
+        # The sign of rest + carries + 1.
+        carry = _carry_out(m, Cat(1, (rest & carries)[:-1]), Cat(1, (rest | carries)[:-1]))
+        m.d.comb += self.exceeds.eq(is_above | is_near & (rest[-1] ^ carries[-1] ^ carry))
         return m
 
     def _place(self, m, exponent, name):

@@ -1,6 +1,6 @@
 """TokenSelector: which tokens of a latent changed since the reference, for cached token reuse (CTR)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -9,8 +9,9 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.arith.difference import DECODED_THRESHOLD, DifferenceExceeds, ThresholdDecoder
 from hw.block import Block
 from hw.formats import FP16
-from hw.params import choice
+from hw.params import choice, integer
 from hw.pipeline import Pipeline
+from hw.stream import Queue
 from hw.units.index_scanner import IndexScanner, index_entry, mask_word
 from hw.units.patches import PatchAny
 from hw.units.reference_store import ReferenceStore
@@ -28,11 +29,14 @@ class TokenSelectorParameters(LatentParameters):
         doc="compare with the latent of the step before, a second stream, or with the values at which each token was "
         "last computed, kept in an own memory",
     )
+    index_queue: int = integer(
+        0, low=0, high=1 << 16, doc="mask words that may wait for their turn in the list of indices"
+    )
 
     @property
     def latent(self):
         """The part that describes the latent."""
-        return {name: value for name, value in self.to_dict().items() if name != "reference"}
+        return {item.name: getattr(self, item.name) for item in fields(LatentParameters)}
 
 
 class TokenSelector(Block):
@@ -176,25 +180,35 @@ class TokenSelector(Block):
         # A complete word goes to the mask and to the scanner, to each in its own time.
         word = Signal(mask_word(p.word_tokens), reset_less=True)
         mask_waits = Signal()
-        scanner_waits = Signal()
+        list_waits = Signal()
         m.submodules.scanner = scanner = IndexScanner(n_bits=p.word_tokens, n_tokens=p.n_tokens)
         connect(m, flipped(self.indices), scanner.indices)
+        listed = scanner.words
+        if p.index_queue:
+            storage = "registers" if p.index_queue <= 4 else "memory"
+            m.submodules.queue = queue = Queue(width=p.word_tokens + 1, depth=p.index_queue, storage=storage)
+            m.d.comb += [
+                scanner.words.payload.eq(queue.sink.payload),
+                scanner.words.valid.eq(queue.sink.valid),
+                queue.sink.ready.eq(scanner.words.ready),
+            ]
+            listed = queue.source
         m.d.comb += [
             self.mask.payload.eq(word),
             self.mask.valid.eq(mask_waits),
-            scanner.words.payload.eq(word),
-            scanner.words.valid.eq(scanner_waits),
+            listed.payload.eq(word),
+            listed.valid.eq(list_waits),
         ]
         completes = Signal()
         word_is_free = Signal()
         mask_is_free = ~mask_waits
-        scanner_is_free = ~scanner_waits
+        list_is_free = ~list_waits
         if min(p.beats_a_word, p.last_word_beats) == 1:
             # Words may follow each other every clock: the register is free as it is being emptied.
             mask_is_free = mask_is_free | self.mask.ready
-            scanner_is_free = scanner_is_free | scanner.words.ready
+            list_is_free = list_is_free | listed.ready
         m.d.comb += [
-            word_is_free.eq(mask_is_free & scanner_is_free & (store.may_take_mask if is_last_rule else 1)),
+            word_is_free.eq(mask_is_free & list_is_free & (store.may_take_mask if is_last_rule else 1)),
             advance.eq(~(valid_3 & closes_word) | word_is_free),
             completes.eq(valid_3 & closes_word & word_is_free),
         ]
@@ -203,12 +217,12 @@ class TokenSelector(Block):
                 word.tokens.eq(tokens | self._all_tokens(is_last) & all_selected.replicate(p.word_tokens)),
                 word.last.eq(is_last),
                 mask_waits.eq(1),
-                scanner_waits.eq(1),
+                list_waits.eq(1),
             ]
         with m.Else():
             m.d.sync += [
                 mask_waits.eq(mask_waits & ~self.mask.ready),
-                scanner_waits.eq(scanner_waits & ~scanner.words.ready),
+                list_waits.eq(list_waits & ~listed.ready),
             ]
 
         if is_last_rule:
