@@ -49,12 +49,13 @@ def verilator_environment():
 
 class _Verilator(cocotb_runner.Verilator):
     """cocotb's Verilator runner with two savings: only the top's ports are public, so that the rest is optimised, and
-    the objects that are the same in every build (the run-time library and cocotb's main) are compiled once."""
+    the objects of the run-time library, the same in every build, are compiled once. cocotb's main is not among them: it
+    knows the size of the model's class, which grows with the ports."""
 
     def _build_command(self):
         verilate, make = super()._build_command()
         verilate = [word for word in verilate if word != "--public-flat-rw"]
-        kept = list(map(str, _runtime(self.waves).glob("*.o")))
+        kept = list(map(str, _runtime(self.waves).glob("verilated*.o")))
         # Copied after verilating, so that they are newer than what make compares them with.
         return [verilate, ["cp", *kept, str(self.build_dir)], make] if kept else [verilate, make]
 
@@ -73,7 +74,7 @@ def _build_arguments(sim, folder, top):
 
 
 def _runtime(waves):
-    """Where the objects that are the same in every Verilator build are kept: its run-time library and cocotb's main."""
+    """Where the objects that are the same in every Verilator build are kept: its run-time library."""
     versions = "-".join((_versions("verilator"), importlib.metadata.version("cocotb"), "waves" if waves else "plain"))
     return BUILD_ROOT / "runtime" / versions
 
@@ -84,7 +85,7 @@ def _keep_runtime(folder, waves):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(dir=target.parent))
-    for item in folder.glob("verilat*.o"):
+    for item in folder.glob("verilated*.o"):
         shutil.copy(item, staging)
     try:
         staging.rename(target)
