@@ -129,7 +129,7 @@ class Heap:
                 self._columns[offset + index].append(bit)
 
     def add_signed(self, value, offset=0):
-        """Add a two's complement value times ``2**offset``: the inverted sign bit, and a constant for all heaps' ends."""
+        """Add a two's complement value times ``2**offset``: its sign bit inverted, and a constant."""
         value = Value.cast(value)
         self.add(Cat(value[:-1], ~value[-1]), offset)
         self.add_constant(-1 << (offset + len(value) - 1))

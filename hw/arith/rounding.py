@@ -21,7 +21,7 @@ class SubnormalShiftParameters(Parameters):
 
 
 class SubnormalDistance(Block):
-    """How far a significand must be shifted right until its biased exponent is 1: 0 for normal numbers. Combinational."""
+    """How far a significand must be shifted right for its biased exponent to be 1, 0 for normal numbers. Combinational."""
 
     Parameters = SubnormalShiftParameters
     members_doc = {

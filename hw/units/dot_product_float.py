@@ -1,4 +1,4 @@
-"""The floating-point dot product: lanes beside the search for their largest exponent, adder tree, accumulator, rounding."""
+"""The floating-point dot product: lanes, the search for their largest exponent, adder tree, accumulator, rounding."""
 
 from dataclasses import dataclass
 

@@ -43,7 +43,7 @@ class DotProductUnitParameters(Parameters):
             return
         lowest = 2 * FLOAT_FORMATS[self.format].precision + 1
         if self.align_width is not None and self.align_width < lowest:
-            self.refuse("align_width", f"at least {lowest} with format={self.format}, so that a product fits the window")
+            self.refuse("align_width", f"at least {lowest} with format={self.format}, so that products fit the window")
         if self.max_terms is not None and self.max_terms < self.n_lanes:
             self.refuse("max_terms", f"at least n_lanes={self.n_lanes}")
 
@@ -96,9 +96,10 @@ class DotProductUnit(Block):
     def _members(p):
         word = unsigned(8 if p.format == "int8" else 16)
         vector = data.ArrayLayout(word, p.n_lanes)
+        operands = {"query": vector, "key": vector, "first": 1, "last": 1}
         score = {"wide": 32} if p.format == "int8" else {"wide": 32, "narrow": 16}
         return {
-            "operands": In(stream.Signature(data.StructLayout({"query": vector, "key": vector, "first": 1, "last": 1}))),
+            "operands": In(stream.Signature(data.StructLayout(operands))),
             "score": Out(stream.Signature(data.StructLayout(score))),
         }
 

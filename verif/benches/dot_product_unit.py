@@ -1,4 +1,4 @@
-"""Stimulus and expectation for the dot-product unit: sums that cancel, overflow, vanish or are none, then random ones."""
+"""Stimulus and expectation for the dot-product unit: sums that cancel, overflow, vanish or are none, and random ones."""
 
 import numpy as np
 
@@ -175,7 +175,8 @@ def _boundary(fmt, rng, shape):
     field = int(rng.integers(1, (1 << fmt.exponent_width) - 1))
     query = _words(fmt, rng, shape, 1)
     key = _words(fmt, rng, shape, 1)
-    query.flat[0], key.flat[0] = field << fmt.fraction_width | (1 << fmt.fraction_width) - 1, _one(fmt) | int(rng.integers(0, 4))
+    query.flat[0] = field << fmt.fraction_width | (1 << fmt.fraction_width) - 1
+    key.flat[0] = _one(fmt) | int(rng.integers(0, 4))
     return [query, key]
 
 
@@ -206,7 +207,8 @@ def _nan(fmt, rng, shape):
 
 
 def _infinite_zero(fmt, rng, shape):
-    return _with(fmt, rng, shape, (fmt.infinity | int(rng.integers(2)) * fmt.sign_bit, int(rng.integers(2)) * fmt.sign_bit))
+    signs = rng.integers(0, 2, 2) * fmt.sign_bit
+    return _with(fmt, rng, shape, (fmt.infinity | int(signs[0]), int(signs[1])))
 
 
 def _infinite(fmt, rng, shape):
