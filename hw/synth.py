@@ -1,6 +1,7 @@
 """The synthesis flow: from Verilog to cell counts, area and delay, with everything that a figure depends on."""
 
 import hashlib
+import re
 import tempfile
 from pathlib import Path
 
@@ -61,13 +62,13 @@ def synthesise(
     library = liberty_reader.read(liberty) if liberty is not None else None
     if library and (library.nand2 is None or library.buffer is None):
         raise ValueError(f"library {liberty} has no two-input NAND or no buffer, which the flow needs")
-    files = [Path(file).resolve() for file in files]
     with tempfile.TemporaryDirectory(prefix="synth-") as scratch:
         folder = Path(scratch)
         mode = flatten or recipe.flatten
         if library:
             (folder / "cells.lib").write_text(liberty_reader.read_text(liberty))
-        job = recipes.commands(recipe, files, top, library, folder, mode, period_ps)
+        sources = _copy(files, folder)
+        job = recipes.commands(recipe, list(sources), top, library, folder, mode, period_ps)
         trace = engine.run(job, folder, progress)
         netlist = figures.read_netlist(folder)
         numbers, rows = figures.count(netlist, top, library, folder)
@@ -76,15 +77,13 @@ def synthesise(
         if library is None:
             numbers |= figures.estimates(folder)
             delay = {"method": None, "label": "none: delay needs a library"}
-        elif sta := timing.opensta_version():
+        elif (sta := timing.opensta_version()) and numbers["cells"] <= timing.MAXIMUM_CELLS:
             versions["opensta"] = sta
-            progress("timing with OpenSTA")
-            delay, path = timing.opensta(folder, top, library, clock)
+            delay, path = timing.opensta(folder, top, library, clock, progress)
         else:
             delay = timing.abc(folder)
-        commands = [_relative(command, folder, files) for command in trace]
         if keep is not None:
-            _keep(folder, Path(keep), path, commands)
+            _keep(folder, Path(keep), path)
         return {
             "schema": SCHEMA,
             "name": name or top,
@@ -97,10 +96,10 @@ def synthesise(
                 "period_ps": period_ps,
                 "booth": recipe.booth,
                 "adder_cells": _adder_cells(recipe, library),
-                "commands": commands,
+                "commands": trace,
             },
             "library": library.describe() if library else None,
-            "sources": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+            "sources": sources,
             "flattening": {"mode": mode, "kept_modules": sorted(row["module"] for row in rows if row["module"] != top)},
             "memory": {"emitted_as": memory, "counted": "in bits, as black boxes; not in cells, area or delay"},
             "figures": numbers,
@@ -110,6 +109,23 @@ def synthesise(
         }
 
 
+def _copy(files, folder):
+    """Copy the design to ``source/`` where the job runs; returns ``{path there: SHA-256}``."""
+    (folder / "source").mkdir()
+    sources = {}
+    for index, file in enumerate(map(Path, files)):
+        name = "source/" + re.sub(r"[^\w.]", "_", file.name)
+        if name in sources:
+            name = name.replace("/", f"/{index}_")
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise ValueError(f"Verilog file {str(file)!r} cannot be read: {error.strerror}") from None
+        (folder / name).write_bytes(content)
+        sources[name] = hashlib.sha256(content).hexdigest()
+    return sources
+
+
 def _adder_cells(recipe, library):
     """The library cells that rows of adders are mapped to, in words."""
     if library is None or not recipe.adder_cells or library.full_adder is None:
@@ -117,20 +133,11 @@ def _adder_cells(recipe, library):
     return ", ".join(cell.name for cell in (library.full_adder, library.half_adder) if cell)
 
 
-def _relative(command, folder, files):
-    """A command without the paths of this machine, so that equal runs give equal reports."""
-    command = command.replace(f"{folder}/", "")
-    for file in files:
-        command = command.replace(f"{file}", file.name)
-    return command
-
-
-def _keep(folder, target, path, commands):
+def _keep(folder, target, path):
     """Put the netlist and what it takes to repeat the job (but for the library) into a folder."""
     inputs = [item.name for item in folder.glob("half_used.*")]
     inputs += [name for name in JOB_FILES if (folder / name).exists()]
-    files = {name: (folder / name).read_text() for name in ("mapped.v", "yosys.log", *inputs)}
-    files["commands.ys"] = "".join(f"{command}\n" for command in commands)
+    files = {name: (folder / name).read_text() for name in ("mapped.v", "yosys.log", "commands.ys", *inputs)}
     if path:
         files["critical_path.txt"] = path + "\n"
     write_files(target, files)

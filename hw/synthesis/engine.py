@@ -20,13 +20,15 @@ def run(commands, folder, progress):
     """
     job = folder / "job.json"
     trace = folder / "commands.ys"
-    job.write_text(json.dumps({"commands": commands, "trace": f"{trace}", "peek": f"{folder / 'peek.json'}"}))
+    job.write_text(json.dumps({"commands": commands, "trace": trace.name, "peek": "peek.json"}))
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [f"{PROJECT}", environment.get("PYTHONPATH")]))
+    environment["TMPDIR"] = "."  # Yosys starts ABC with the path of its temporary folder, which must hold no space
     complaints = []
     with (folder / "yosys.log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "hw.synthesis.worker", f"{job}"],
+            [sys.executable, "-m", "hw.synthesis.worker", job.name],
+            cwd=folder,
             stdout=log,
             stderr=subprocess.PIPE,
             text=True,

@@ -48,10 +48,9 @@ RECIPES = {
 def commands(recipe, files, top, library, folder, flatten, period_ps):
     """The job for :mod:`hw.synthesis.worker`: Yosys commands and steps, from Verilog files to a mapped netlist.
 
-    Without a library the design is mapped to Yosys' own gates. ``folder`` receives the intermediate files and has the
-    unpacked library as ``cells.lib``.
+    Without a library the design is mapped to Yosys' own gates. The job runs inside ``folder``, which has the files and
+    the unpacked library as ``cells.lib``, so that commands name files without a path.
     """
-    liberty_path = folder / "cells.lib"
     adder_cells = recipe.adder_cells and library is not None and library.full_adder is not None
     job = [
         "# reading",
@@ -64,20 +63,20 @@ def commands(recipe, files, top, library, folder, flatten, period_ps):
         (folder / "stubs.v").write_text(STUBS)
         (folder / "fold.v").write_text(FOLD)
         (folder / "cells.v").write_text(library_rules(library.full_adder, library.half_adder))
-        job += [f"read_verilog -lib {folder / 'stubs.v'}", ["adder_rows", ROW_PREFIXES, f"{folder / 'rows.v'}"]]
+        job += ["read_verilog -lib stubs.v", ["adder_rows", ROW_PREFIXES, "rows.v"]]
     job += [
         "# flattening",
         ["flatten", top, flatten, recipe.whole, recipe.part],
         "# coarse synthesis",
         f"synth -top {top} -run coarse:fine{' -booth' if recipe.booth else ''}",
-        ["box_memories", f"{folder / 'memories.json'}"],
+        ["box_memories", "memories.json"],
         "# fine synthesis",
         "opt -fast -full",
         "opt -full",
     ]
     if adder_cells:
-        job += [f"techmap -map {folder / 'fold.v'}", "opt -fast"] * 2
-        job += [["half_used_adders", f"{folder / 'half_used'}"]]
+        job += ["techmap -map fold.v", "opt -fast"] * 2
+        job += [["half_used_adders", "half_used"]]
     job += ["techmap", "opt -fast"]
     if library is None:
         job += [
@@ -89,22 +88,22 @@ def commands(recipe, files, top, library, folder, flatten, period_ps):
         (folder / "constraints").write_text(
             f"set_driving_cell {library.buffer.name}\nset_load {output_load(library):.3f}\n"
         )
-        job += [f"dfflibmap -liberty {liberty_path}", "opt -fast"]
+        job += ["dfflibmap -liberty cells.lib", "opt -fast"]
         if adder_cells:
-            job += [f"techmap -map {folder / 'cells.v'}", "techmap", "opt -fast"]
+            job += ["techmap -map cells.v", "techmap", "opt -fast"]
         script = recipe.abc.replace(" ", ",")
         job += [
             f"# mapping to {library.name}",
-            f"abc -liberty {liberty_path} -constr {folder / 'constraints'} -D {period_ps:g} -script +{script}",
+            f"abc -liberty cells.lib -constr constraints -D {period_ps:g} -script +{script}",
         ]
     job += ["# counting", "opt_clean -purge"]
     if library is None:
-        job += [f"tee -q -o {folder / 'transistors.json'} stat -tech cmos -json"]
-        job += [f"tee -q -o {folder / 'depth.txt'} ltp -noff"]
+        job += ["tee -q -o transistors.json stat -tech cmos -json"]
+        job += ["tee -q -o depth.txt ltp -noff"]
     return [
         *job,
-        f"write_json -noscopeinfo {folder / 'mapped.json'}",
-        f"write_verilog -noattr -noexpr -nohex -simple-lhs {folder / 'mapped.v'}",
+        "write_json -noscopeinfo mapped.json",
+        "write_verilog -noattr -noexpr -nohex -simple-lhs mapped.v",
     ]
 
 

@@ -10,11 +10,13 @@ LABELS = {
     "opensta": "OpenSTA, worst path between registers with clock-to-Q and setup, ideal clock",
     "abc": "ABC estimate: worst path inside a module's logic, without clock-to-Q and setup, adder cells not seen through",
 }
+# OpenSTA expands every instance: about 4 KB of memory and minutes of time beyond this many.
+MAXIMUM_CELLS = 1_000_000
 _HORIZON_NS = 1000.0
 
 _SCRIPT = """
-read_liberty {{{library}}}
-read_verilog {{{netlist}}}
+read_liberty {library}
+read_verilog {netlist}
 link_design {top}
 proc worst {{label paths}} {{
   global horizon
@@ -59,7 +61,7 @@ def opensta_version():
     return run.stdout.split()[0] if run.returncode == 0 and run.stdout.split() else None
 
 
-def opensta(folder, top, library, clock):
+def opensta(folder, top, library, clock, progress):
     """``(figures, path report)``: periods in ps without wire load and with the library's default one.
 
     ``period_ps`` is the worst path between registers, None without registers; ``worst_path_ps`` is the worst of all
@@ -71,8 +73,10 @@ def opensta(folder, top, library, clock):
     # The library's default wire load is applied unasked: without it means from a library that names none.
     bare = folder / "cells_no_wire_load.lib"
     bare.write_text(re.sub(r"default_wire_load\s*:[^;\n]*;?", "", text))
+    progress("timing with OpenSTA")
     figures, path = _opensta_run(folder, bare, netlist, top, library, clock)
     if library.wire_load:
+        progress("timing with OpenSTA and wire load")
         loaded, _ = _opensta_run(folder, folder / "cells.lib", netlist, top, library, clock)
         figures |= {f"{key.removesuffix('_ps')}_wire_load_ps": value for key, value in loaded.items()}
         figures["wire_load"] = library.wire_load
@@ -83,8 +87,8 @@ def _opensta_run(folder, liberty, netlist, top, library, clock):
     script = folder / "timing.tcl"
     script.write_text(
         _SCRIPT.format(
-            library=liberty,
-            netlist=netlist,
+            library=liberty.name,
+            netlist=netlist.name,
             top=top,
             clock=clock,
             horizon=_HORIZON_NS,
@@ -93,7 +97,11 @@ def _opensta_run(folder, liberty, netlist, top, library, clock):
         )
     )
     run = subprocess.run(
-        ["sta", "-no_splash", "-exit", f"{script}"], capture_output=True, text=True, stdin=subprocess.DEVNULL
+        ["sta", "-no_init", "-no_splash", "-exit", script.name],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        cwd=folder,  # and file names without a path: a path could hold spaces
     )
     output = run.stdout + run.stderr
     (folder / "timing.log").write_text(output)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -274,3 +275,20 @@ def test_command_line(folder, tmp_path, capsys, with_library):
     output = capsys.readouterr()
     assert "hash_bank_mapper_tiny" in output.out
     assert "mapping" in output.err  # progress
+
+
+def test_folders_with_spaces(folder, tmp_path, monkeypatch):
+    scratch = tmp_path / "a folder" / "of mine"
+    scratch.mkdir(parents=True)
+    (scratch / "my top.v").write_text(DESIGN)
+    (scratch / "my cells.lib").write_text(mini_liberty.text())
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    report = synth.synthesise([scratch / "my top.v"], "top", liberty=scratch / "my cells.lib")
+    assert report["figures"]["flip_flops"] == 9
+    assert list(report["sources"]) == ["source/my_top.v"]
+
+
+def test_design_that_is_not_there(tmp_path):
+    with pytest.raises(ValueError, match="nowhere.v' cannot be read"):
+        synth.synthesise([tmp_path / "nowhere.v"], "top")
