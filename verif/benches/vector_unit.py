@@ -130,7 +130,7 @@ class VectorUnitBench(Bench):
         return commands
 
     def _extremes(self):
-        """Sums of finite words from all binades: smallest and largest together, zeros times the largest, cancellation."""
+        """Sums of finite words from all binades: the smallest beside the largest, zeros, cancellation."""
         fmt, rng = self.format, self.rng
         commands = self._blank(9)
         shape = commands.a.shape
@@ -184,7 +184,22 @@ class VectorUnitBench(Bench):
         outside.operation[:] = [VectorOp.READ_BANK, VectorOp.SPMM][:len(outside)]
         outside.address[:] = self.outside.max(initial=0)
         outside.last[:] = True
-        return Commands.join(each, special, invalid, outside, self._after_write(), self._extremes())
+        return Commands.join(each, special, invalid, outside, self._near_tie(), self._after_write(), self._extremes())
+
+    def _near_tie(self):
+        """Just above 2.5 times the smallest subnormal: the bit that decides is far below."""
+        fmt = self.format
+        unit = 1 - fmt.bias - fmt.fraction_width
+        half, tiny = (unit + 1) // 2, (unit - 20) // 2
+        factors = [1.25 * 2.0**half, 2.0 ** (unit + 1 - half), 2.0**tiny, 2.0 ** (unit - 20 - tiny)]
+        commands = self._blank(4)
+        commands.operation[:] = [VectorOp.WRITE_BANK, VectorOp.SPMM] * 2
+        commands.address[:] = self.addresses[0]
+        commands.a[:] = from_float64(fmt, np.array(factors))[:, None, None]
+        commands.scope[:] = Scope.LANES
+        commands.enable[:, 1:] = False
+        commands.first[1] = commands.last[3] = True
+        return commands
 
     def _limit_terms(self, commands):
         """Close accumulations before they take more terms than there is room for."""
