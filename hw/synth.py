@@ -24,7 +24,9 @@ def check_options(recipe, period_ps, flatten):
     if flatten not in (None, *FLATTEN):
         raise ValueError(f"flatten must be one of {', '.join(FLATTEN)}, not {flatten!r}")
     if not isinstance(period_ps, (int, float)) or not 0 < period_ps < MAXIMUM_PERIOD_PS:
-        raise ValueError(f"period must be a number of picoseconds above 0 and below {MAXIMUM_PERIOD_PS}, not {period_ps!r}")
+        raise ValueError(
+            f"period must be a number of picoseconds above 0 and below {MAXIMUM_PERIOD_PS}, not {period_ps!r}"
+        )
 
 
 def synthesise(
@@ -202,6 +204,8 @@ def notes(report):
     target = f" for {recipe['period_ps']:g} ps" if library else ""
     yield f"recipe {recipe['name']}{target}; adder cells: {recipe['adder_cells']}; {tools}"
     kept = report["flattening"]["kept_modules"]
-    yield f"flattening {report['flattening']['mode']}" + (f", modules kept: {len(kept)}" if kept else ", no module kept")
+    yield f"flattening {report['flattening']['mode']}" + (
+        f", modules kept: {len(kept)}" if kept else ", no module kept"
+    )
     yield f"memories are counted {report['memory']['counted']}"
     yield f"delay: {report['delay']['label']}"

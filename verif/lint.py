@@ -77,7 +77,9 @@ def names(files):
     declared = Counter(re.findall(r"^\s*module\s+(\S+?)\s*[(;#]", text, re.MULTILINE))
     found += [f"module {name} is declared {count} times" for name, count in declared.items() if count > 1]
     bodies = Counter(re.sub(r"^\s*module\s+\S+?\s*\(", "", body).strip() for body in _modules(text))
-    found += [f"{count} modules are the same but for their name: {body[:80]!r}" for body, count in bodies.items() if count > 1]
+    found += [
+        f"{count} modules are the same but for their name: {body[:80]!r}" for body, count in bodies.items() if count > 1
+    ]
     if not declared:
         found.append("no module at all")
     return found
@@ -97,7 +99,9 @@ def lint(files, tops, by_module=False):
     Verilator and Icarus expand every instance, which takes minutes for hundreds of lanes; ``by_module`` gives them
     each module alone, with the ports of those that it instantiates. Yosys always sees the whole design.
     """
-    sources = {name: _BLACK_BOX.sub(lambda box: _undriven(box[0]), text) for name, text in files.items() if name.endswith(".v")}
+    sources = {
+        name: _BLACK_BOX.sub(lambda box: _undriven(box[0]), text) for name, text in files.items() if name.endswith(".v")
+    }
     report = {"names": names(sources), "verilator": [], "yosys": [], "icarus": []}
     for top in tops:
         _collect(report, sources, top, (yosys,) if by_module else (yosys, verilator, icarus))

@@ -52,7 +52,9 @@ def run(commands, folder, progress):
 
 
 def _sentence(complaints, code):
-    errors = [line for line in complaints if "ERROR" in line or "Error" in line] or [line for line in complaints if line]
+    errors = [line for line in complaints if "ERROR" in line or "Error" in line] or [
+        line for line in complaints if line
+    ]
     return errors[-1].replace("ERROR: ", "") if errors else f"exit code {code}"
 
 

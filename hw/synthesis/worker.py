@@ -140,24 +140,22 @@ def main(job_path):
 
     job = json.loads(Path(job_path).read_text())
     design = libyosys.Design()
-    trace = Path(job["trace"]).open("w")
+    with Path(job["trace"]).open("w") as trace:
 
-    def run(command):
-        trace.write(command + "\n")
-        trace.flush()
-        libyosys.run_pass(command, design)
+        def run(command):
+            print(command, file=trace, flush=True)
+            libyosys.run_pass(command, design)
 
-    for entry in job["commands"]:
-        if isinstance(entry, str):
-            if entry.startswith("# "):
+        for entry in job["commands"]:
+            if not isinstance(entry, str):
+                libyosys.run_pass(f"write_json -noscopeinfo {job['peek']}", design)
+                for command in STEPS[entry[0]](_design(job["peek"]), *entry[1:]):
+                    run(command)
+            elif entry.startswith("# "):
                 print(f"progress {entry[2:]}", file=sys.stderr, flush=True)
-                trace.write(entry + "\n")
+                print(entry, file=trace)
             else:
                 run(entry)
-        else:
-            libyosys.run_pass(f"write_json -noscopeinfo {job['peek']}", design)
-            for command in STEPS[entry[0]](_design(job["peek"]), *entry[1:]):
-                run(command)
 
 
 if __name__ == "__main__":

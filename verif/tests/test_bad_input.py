@@ -194,7 +194,14 @@ def broken_tools(folder):
 def test_broken_simulator(tmp_path):
     # A build folder of its own: a design that was built before is not built again.
     result = run(
-        "verif", "bitonic_sorter", "-p", "n=2", "--sim", "icarus", path=broken_tools(tmp_path), BUILD_ROOT=str(tmp_path / "b")
+        "verif",
+        "bitonic_sorter",
+        "-p",
+        "n=2",
+        "--sim",
+        "icarus",
+        path=broken_tools(tmp_path),
+        BUILD_ROOT=str(tmp_path / "b"),
     )
     refused(result, "icarus")
     assert not list((tmp_path / "b").glob("sim/icarus/*/*"))

@@ -118,7 +118,9 @@ def test_report_says_what_the_figures_depend_on(report, folder):
     assert report["library"]["sha256"] == liberty.read(folder / "mini.lib").sha256
     assert report["recipe"]["name"] == "area"
     assert report["recipe"]["adder_cells"] == "FULL, HALF"
-    assert any(command.startswith("abc -liberty cells.lib -constr constraints") for command in report["recipe"]["commands"])
+    assert any(
+        command.startswith("abc -liberty cells.lib -constr constraints") for command in report["recipe"]["commands"]
+    )
     assert report["flattening"] == {"mode": "auto", "kept_modules": []}
     assert report["parameters"] == {"n": 4}
 
@@ -188,6 +190,13 @@ def test_hierarchy_is_multiplied_out(folder):
     assert parts["figures"]["area_um2"] == pytest.approx(3 * rows["leaf"]["area_um2"])
 
 
+def test_estimates_of_a_hierarchy(folder):
+    parts = synth.synthesise([folder / "twins.v"], "twins", flatten="hierarchy")["figures"]
+    whole = synth.synthesise([folder / "twins.v"], "twins", flatten="flat")["figures"]
+    assert parts["transistors_estimate"] == whole["transistors_estimate"]
+    assert parts["logic_depth_estimate"] == whole["logic_depth_estimate"] == 1
+
+
 def cell(kind, width=1):
     return {"type": kind, "connections": {"Y": list(range(width))}}
 
@@ -197,7 +206,9 @@ def test_auto_keeps_large_modules_that_repeat():
         "big": {"cells": {"x": cell("$xor", 500)}},
         "small": {"cells": {"x": cell("$xor", 5)}},
         "single": {"cells": {"x": cell("$xor", 500)}},
-        "top": {"cells": {"a": cell("big"), "b": cell("big"), "c": cell("small"), "d": cell("small"), "e": cell("single")}},
+        "top": {
+            "cells": {"a": cell("big"), "b": cell("big"), "c": cell("small"), "d": cell("small"), "e": cell("single")}
+        },
     }
     kept = "setattr -mod -set keep_hierarchy 1 big"
     assert worker.flatten(modules, "top", "auto", 1000, 100) == [kept, "flatten", "opt_clean"]
