@@ -134,6 +134,24 @@ def _subnormal(fmt, rng, shape):
     return [np.where(swap, small, other), np.where(swap, other, small)]
 
 
+def _zero_times_large(fmt, rng, shape):
+    """A zero product whose exponent fields tower above those of all other products."""
+    query, key = (_words(fmt, rng, shape, rng.integers(0, fmt.bias // 2, shape)) for _ in range(2))
+    at = int(rng.integers(query.size))
+    query.flat[at], key.flat[at] = int(rng.integers(2)) * fmt.sign_bit, fmt.infinity - 1
+    return [query, key] if rng.random() < 0.5 else [key, query]
+
+
+def _subnormal_tie(fmt, rng, shape):
+    """A sum just above or below halfway between two subnormals of the narrow format."""
+    shape = (max(2, shape[0]), shape[1])
+    query, key = np.zeros((2, *shape), np.int64)
+    query.flat[0], key.flat[0] = 2 * int(rng.integers(0, 16)) + 1, _one(fmt) - (1 << fmt.fraction_width)
+    tiny = max(1, fmt.bias - 20) << fmt.fraction_width
+    query.flat[-1], key.flat[-1] = 1, tiny | int(rng.integers(2)) * fmt.sign_bit
+    return [query, key]
+
+
 def _cancelling(fmt, rng, shape, change=0.3):
     """Pairs of products that differ in sign and, some of them, in the last bit of a factor."""
     query, key = (_close if rng.random() < 0.7 else _subnormal)(fmt, rng, shape)
@@ -256,6 +274,6 @@ def _zero_bytes(fmt, rng, shape):
 # Odd numbers of kinds, so that every kind comes with every eighth turn.
 FLOAT_KINDS = (
     _nan, _zero_sum, _subnormal, _near_miss, _overflow, _infinite, _gaussian, _two_infinities, _any, _cancelling,
-    _infinite_zero, _boundary, _ramp, _close, _subnormal, _gaussian, _ramp,
+    _infinite_zero, _boundary, _ramp, _close, _subnormal, _gaussian, _ramp, _zero_times_large, _subnormal_tie,
 )
 INTEGER_KINDS = (_extreme_bytes, _zero_bytes, _bytes, _cancelling_bytes, _all_lowest, _bytes, _bytes)
