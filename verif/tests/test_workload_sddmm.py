@@ -81,7 +81,7 @@ def simulate(workload, run_ahead, cases, sim=None):
     checked = 0
     for (mask, n_beats), run in zip(cases, watch_rows(block, runs, sim=sim), strict=True):
         plan = plan_of(block, bitmaps[mask], n_beats)
-        issues = np.array(run["activity"][1:]) & ((1 << N_UNITS) - 1)
+        issues = np.array([word & ((1 << N_UNITS) - 1) for word in run["activity"][1:]])
         busy = np.flatnonzero(issues)
         assert busy[-1] - busy[0] + 1 == plan.cycles
         assert busy[-1] - busy[0] + 1 <= allowed(recorded[run_ahead][mask] * n_beats)
