@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out
 from hw.block import Block
 from hw.formats import FLOAT_FORMATS
 from hw.params import Parameters, choice, integer, power_of_two
-from hw.units.dot_product_float import FloatDatapath, FloatPlan
-from hw.units.dot_product_integer import IntegerDatapath, IntegerPlan
+from hw.units.dot_product.float import FloatDatapath, FloatPlan
+from hw.units.dot_product.integer import IntegerDatapath, IntegerPlan
 
 __all__ = ["DotProductUnit", "DotProductUnitParameters"]
 

@@ -103,4 +103,6 @@ def _encode(m, one_hot):
     width = ceil_log2(len(one_hot))
     bits = Signal(len(one_hot), name="one_hot")
     m.d.comb += bits.eq(one_hot)
-    return Cat(Cat(bits[i] for i in range(len(bits)) if i >> place & 1).any() for place in range(width)) if width else Const(0, 1)
+    if not width:
+        return Const(0, 1)
+    return Cat(Cat(bits[i] for i in range(len(bits)) if i >> place & 1).any() for place in range(width))

@@ -1,6 +1,6 @@
 """ReferenceStore: keeps, for every token, the latent values at which it was last computed."""
 
-from amaranth.hdl import Cat, Mux, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 

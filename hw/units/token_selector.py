@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.arith.difference import DECODED_THRESHOLD, DifferenceExceeds, ThresholdDecoder
 from hw.block import Block
-from hw.formats import FP16
 from hw.params import choice, integer
 from hw.pipeline import Pipeline
 from hw.stream import Queue
@@ -153,7 +152,7 @@ class TokenSelector(Block):
             m.d.comb += [
                 decision.advance.eq(advance),
                 decision.current.eq(current_values[lane]),
-                decision.reference.eq(reference_values[lane]),
+                decision.previous.eq(reference_values[lane]),
                 decision.threshold.eq(threshold),
                 decision.threshold_later.eq(threshold_later),
                 exceeds[lane].eq(decision.exceeds),

@@ -8,9 +8,9 @@ from amaranth.utils import bits_for, ceil_log2
 from hw.arith.compressor import Heap, n_levels
 from hw.arith.maximum import DigitMaximum
 from hw.pipeline import Pipeline
-from hw.units.dot_product_accumulator import AlignedAccumulator
-from hw.units.dot_product_lane import DotProductLane, Window
-from hw.units.dot_product_rounding import ScoreRounder
+from hw.units.dot_product.accumulator import AlignedAccumulator
+from hw.units.dot_product.lane import DotProductLane, Window
+from hw.units.dot_product.rounding import ScoreRounder
 
 __all__ = ["GUARD_BITS", "FloatPlan", "FloatDatapath"]
 
