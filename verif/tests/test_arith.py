@@ -17,7 +17,8 @@ from hw.arith.rounding import FloatRounder
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import float_format
-from hw.units import dot_product_float, dot_product_unit as dot_product_hw
+from hw.units import dot_product_unit as dot_product_hw
+from hw.units.dot_product import float as dot_product_float
 
 SEED = 11
 
