@@ -26,7 +26,7 @@ endif
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick synth list clean
+.PHONY: help setup verilog test test-quick synth readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,15 @@ test-quick: $(VENV)/ready ## the tests that are fast
 synth: $(VENV)/ready ## area (and delay) of all blocks, or of UNIT, in build/synth
 	@mkdir -p $(TMPDIR)
 	$(PY) -m hw synth $(BLOCK) $(if $(LIBERTY),--liberty $(LIBERTY)) -o $(BUILD)/synth
+
+readme: $(VENV)/ready ## renew the generated tables of README.md
+	$(PY) -m hw readme
+
+figures: $(VENV)/ready ## measure the README's figures anew; needs LIBERTY
+	@mkdir -p $(TMPDIR)
+	$(PY) -m hw synth all --config small --liberty $(LIBERTY) -o $(BUILD)/synth
+	$(PY) -m hw synth all --config edge --liberty $(LIBERTY) -o $(BUILD)/synth
+	$(PY) -m hw readme --reports $(BUILD)/synth
 
 list: $(VENV)/ready ## the blocks and their parameters
 	@$(PY) -m hw list

@@ -6,7 +6,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from hw import balance
+from hw import balance, readme
 from hw.cli import UsageError, add_block_arguments, blocks_from, reporting_errors
 from hw.emit import MEMORY_BODIES, summary
 from hw.package import build_package, write_files
@@ -71,19 +71,12 @@ def synthesise(options):
 
 
 def renew_readme(options):
-    """Renew the generated parts of README.md; with a library, measure the figures first."""
-    from hw import readme
-
+    """Renew the generated parts of README.md; with synthesis reports, take over their figures first."""
     try:
-        if options.liberty is not None:
-            reports = {}
-            for config in readme.FIGURE_CONFIGS:
-                for unit in UNITS:
-                    options.unit, options.config, options.param = unit, config, []
-                    reports[unit, config] = synthesis_report(options, unit, make_block(unit, config))
-            write_files(readme.FIGURES.parent, {readme.FIGURES.name: json.dumps(readme.measured(reports), indent=2) + "\n"})
-        text = readme.render(Path("README.md").read_text())
-        write_files(".", {"README.md": text})
+        if options.reports is not None:
+            figures = json.dumps(readme.measured(options.reports), indent=2) + "\n"
+            write_files(readme.FIGURES.parent, {readme.FIGURES.name: figures})
+        write_files(".", {"README.md": readme.render(Path("README.md").read_text())})
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from None
     return 0
@@ -113,9 +106,9 @@ def main(arguments=None):
     balance.add_arguments(balancer)
     balancer.set_defaults(run=balance.run)
 
-    readme = commands.add_parser("readme", help="renew the generated parts of README.md")
-    readme.add_argument("--liberty", metavar="FILE", help="also measure the figures anew, with this library")
-    readme.set_defaults(run=renew_readme)
+    renewer = commands.add_parser("readme", help="renew the generated parts of README.md")
+    renewer.add_argument("--reports", metavar="DIR", help="take over the figures of these synthesis reports")
+    renewer.set_defaults(run=renew_readme)
 
     options = parser.parse_args(arguments)
     return options.run(options)

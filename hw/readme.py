@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from hw import contract
+from hw import contract, synth
 from hw.emit import summary
 from hw.package import build_package
-from hw.registry import BLOCKS, PRESETS, make_block
+from hw.registry import BLOCKS, PRESETS, UNITS, make_block
 
 FIGURES = Path("docs/figures.json")
 FIGURE_CONFIGS = ("small", "edge")
@@ -54,27 +54,27 @@ def figure_table():
     return tabulate(rows, headers=headers, tablefmt="github", colalign=align) + "\n\n" + "\n".join(data["notes"])
 
 
-def measured(reports):
-    """The committed form of synthesis reports: ``{(unit, config): report}``."""
-    from hw import synth
-
-    figures = []
-    for (unit, config), report in reports.items():
-        counts, delay = report["figures"], report["delay"]
-        figures.append(
-            {
-                "unit": unit,
-                "config": config,
-                "verilog_sha256": verilog_digest(unit, config),
-                "flip_flops": counts["flip_flops"],
-                "memory_bits": counts["memory_bits"],
-                "area_um2": round(counts["area_um2"]),
-                "gate_equivalents": round(counts["gate_equivalents"]),
-                "period_ps": round(delay["period_ps"]),
-            }
-        )
-    notes = dict.fromkeys(note for report in reports.values() for note in synth.notes(report))
-    return {"notes": [f"- {note}" for note in notes if "flattening" not in note], "figures": figures}
+def measured(folder):
+    """The committed form of the reports that ``make synth`` wrote to a folder for the presets of the figures."""
+    figures, notes = [], {}
+    for config in FIGURE_CONFIGS:
+        for unit in UNITS:
+            report = json.loads(Path(folder, f"{unit}_{config}.json").read_text())
+            counts, delay = report["figures"], report["delay"]
+            figures.append(
+                {
+                    "unit": unit,
+                    "config": config,
+                    "verilog_sha256": verilog_digest(unit, config),
+                    "flip_flops": counts["flip_flops"],
+                    "memory_bits": counts["memory_bits"],
+                    "area_um2": round(counts["area_um2"]),
+                    "gate_equivalents": round(counts["gate_equivalents"]),
+                    "period_ps": round(delay["period_ps"]),
+                }
+            )
+            notes.update(dict.fromkeys(note for note in synth.notes(report) if not note.startswith("flattening")))
+    return {"notes": [f"- {note}" for note in notes], "figures": figures}
 
 
 def render(text):
