@@ -83,7 +83,7 @@ class DifferenceExceedsParameters(Parameters):
 
 
 class DifferenceExceeds(Block):
-    """``exceeds = |current - reference| > threshold`` on the exact values; 1 if either is infinite or NaN.
+    """``exceeds = |current - previous| > threshold`` on the exact values; 1 if either is infinite or NaN.
 
     With x >= y the magnitudes and t the threshold, equal signs ask for ``x > t + y`` and opposite ones for
     ``x > t - y``. The right-hand side is formed at the larger exponent of t and y. Only if x's exponent is near that
@@ -99,7 +99,7 @@ class DifferenceExceeds(Block):
     members_doc = {
         "advance": "enable of the register row",
         "current": "FP16 word",
-        "reference": "FP16 word",
+        "previous": "FP16 word",
         "threshold": "decoded threshold of the first half",
         "threshold_later": "decoded threshold of the second half",
         "exceeds": "the decision",
@@ -109,7 +109,7 @@ class DifferenceExceeds(Block):
         super().__init__(parameters, lambda p: {
             "advance": In(1),
             "current": In(FP16.layout),
-            "reference": In(FP16.layout),
+            "previous": In(FP16.layout),
             "threshold": In(DECODED_THRESHOLD),
             "threshold_later": In(DECODED_THRESHOLD),
             "exceeds": Out(1),
@@ -130,24 +130,24 @@ class DifferenceExceeds(Block):
 
         # Compare the exponents of both numbers with each other and with the threshold's, then order by magnitude.
         current_exponent, current_is_normal = _effective_exponent(self.current)
-        reference_exponent, reference_is_normal = _effective_exponent(self.reference)
+        previous_exponent, previous_is_normal = _effective_exponent(self.previous)
         current_significand = Cat(self.current.fraction, current_is_normal)
-        reference_significand = Cat(self.reference.fraction, reference_is_normal)
+        previous_significand = Cat(self.previous.fraction, previous_is_normal)
         apart = Signal(range(-32, 32))
         swap = Signal()
         opposite = Signal()
         m.d.comb += [
-            apart.eq(current_exponent - reference_exponent),
-            swap.eq((apart < 0) | (apart == 0) & (current_significand < reference_significand)),
-            opposite.eq(self.current.sign ^ self.reference.sign),
+            apart.eq(current_exponent - previous_exponent),
+            swap.eq((apart < 0) | (apart == 0) & (current_significand < previous_significand)),
+            opposite.eq(self.current.sign ^ self.previous.sign),
         ]
         current_place = self._place(m, current_exponent, "current")
-        reference_place = self._place(m, reference_exponent, "reference")
+        previous_place = self._place(m, previous_exponent, "previous")
         larger = Signal.like(current_place, name="larger_place")
         smaller = Signal.like(current_place, name="smaller_place")
         m.d.comb += [
-            larger.eq(Mux(swap, reference_place, current_place)),
-            smaller.eq(Mux(swap, current_place, reference_place)),
+            larger.eq(Mux(swap, previous_place, current_place)),
+            smaller.eq(Mux(swap, current_place, previous_place)),
         ]
 
         # How far the larger exponent lies over the leading one, the greater of the threshold's and the smaller's.
@@ -161,7 +161,7 @@ class DifferenceExceeds(Block):
                 gap.one_above.eq((apart == 1) | (apart == -1)),
                 gap.above.eq(apart != 0),
             ]
-        is_special = self.current.exponent.all() | self.reference.exponent.all()
+        is_special = self.current.exponent.all() | self.previous.exponent.all()
         wins = Mux(opposite, gap.above | ~leads, gap.above & ~gap.one_above)
         is_above = keep(wins | is_special, "is_above")
         is_near = keep(gap.equal | Mux(opposite, gap.one_below, gap.one_above), "is_near")
@@ -169,8 +169,8 @@ class DifferenceExceeds(Block):
         amount = keep(smaller.amount, "amount")
         opposite = keep(opposite, "is_opposite")
         threshold_leads = keep(leads, "threshold_leads")
-        larger = keep(Mux(swap, reference_significand, current_significand), "larger_significand")
-        smaller = keep(Mux(swap, current_significand, reference_significand), "smaller_significand")
+        larger = keep(Mux(swap, previous_significand, current_significand), "larger_significand")
+        smaller = keep(Mux(swap, current_significand, previous_significand), "smaller_significand")
 
         # Compare in half units of the leading exponent: is bound - larger * 2**steps negative?
         threshold = self.threshold_later.significand

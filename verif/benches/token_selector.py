@@ -114,7 +114,7 @@ class TokenSelectorBench(Bench):
         near = _value(reference) + self.rng.choice([-1, 1], n) * _value(np.array(tau))
         candidate = rounded(near)
         step = self.rng.choice([-2, -1, 0, 1, 2], n, p=[0.1, 0.15, 0.5, 0.15, 0.1])
-        candidate = np.where((candidate & 0x7FFF) + step > 0, np.minimum((candidate & 0x7FFF) + step, 0x7BFF), 0) | candidate & 0x8000
+        candidate = np.clip((candidate & 0x7FFF) + step, 0, LARGEST) | candidate & 0x8000
         candidate = np.where(self.rng.random(n) < 0.2, self._values(), candidate)
         if style == "full":
             for far in (LARGEST | ~reference & 0x8000, NAN):

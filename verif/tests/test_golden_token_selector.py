@@ -6,7 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from golden.token_selector import any_of_patch, beat_positions, changed, index_list, is_legal_threshold, token_masks, words
+from golden.token_selector import (
+    any_of_patch,
+    beat_positions,
+    changed,
+    index_list,
+    is_legal_threshold,
+    token_masks,
+    words,
+)
 
 INFINITY, NAN = 0x7C00, 0x7E00
 CORNER_FRACTIONS = (0x000, 0x001, 0x155, 0x200, 0x3FE, 0x3FF)
@@ -97,7 +105,9 @@ def test_words_refuses_what_does_not_fit():
         words(np.float32([0.1]))
 
 
-@pytest.mark.parametrize("shape, patch", [((1, 1, 1), 1), ((3, 5, 7), 2), ((2, 4, 6), 3), ((1, 3, 3), 8), ((4, 8, 8), 2)])
+@pytest.mark.parametrize(
+    "shape, patch", [((1, 1, 1), 1), ((3, 5, 7), 2), ((2, 4, 6), 3), ((1, 3, 3), 8), ((4, 8, 8), 2)]
+)
 def test_patches(shape, patch):
     rng = np.random.default_rng(4)
     bits = rng.random((5, *shape)) < 0.1

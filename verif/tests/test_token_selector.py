@@ -11,9 +11,10 @@ from hw.units.token_order import BeatCounter, LatentParameters
 from hw.units.token_selector import TokenSelector
 from verif.benches.token_selector import TokenSelectorBench
 
+NAMES = ("width", "height", "channels", "patch", "n_values", "channel_order")
 SIZES = [
-    {"width": width, "height": height, "channels": channels, "patch": patch, "n_values": n_values, "channel_order": order}
-    for (width, height, channels, patch), n_values, order in product(
+    dict(zip(NAMES, (*latent, n_values, order)))
+    for latent, n_values, order in product(
         [(1, 1, 1, 1), (7, 5, 3, 2), (4, 9, 1, 4), (6, 3, 2, 5)], [1, 3, 8, 13, 30, 64, 200], ["inner", "outer"]
     )
 ]

@@ -1,4 +1,4 @@
-"""Cached token reuse on real latents: golden masks, and the token selector's Verilog, equal the recorded ones bit for bit."""
+"""Cached token reuse on real latents: the golden model and the Verilog give the recorded masks bit for bit."""
 
 import numpy as np
 import pytest
