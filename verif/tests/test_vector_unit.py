@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from golden.attention import attention_reference, softmax_reference, scores_reference
+from golden.attention import attention_reference, scores_reference, softmax_reference
 from golden.floats import FP16, FP32, from_float64, to_float64
 from golden.hash_bank_mapper import BankMap
 from golden.spmm import spmm, spmm_commands
