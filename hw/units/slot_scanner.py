@@ -135,10 +135,12 @@ class SlotScanner(Block):
         ]
         self._start_slot(m, moves_slot, ends_slot, first_one.count[: len(self.slot)], current, issued, ~others.any())
 
-        row_after = Signal(self.row_width)
+        # Compared before it is known whether the row ends, which is known late.
+        issued_passes, next_passes = Signal(), Signal()
         m.d.comb += [
-            row_after.eq(Mux(self.wants & ~ends_row, issued.row, Mux(has_rest, current.row, offered.row))),
-            self.passes_oldest.eq(row_after != self.oldest_row),
+            issued_passes.eq(issued.row != self.oldest_row),
+            next_passes.eq(Mux(has_rest, current.row != self.oldest_row, offered.row != self.oldest_row)),
+            self.passes_oldest.eq(Mux(self.wants & ~ends_row, issued_passes, next_passes)),
         ]
         return m
 
