@@ -1,4 +1,4 @@
-"""The cocotb test that watches when a sampled array works: which units issue in each clock, and which rows are reported."""
+"""The cocotb test that watches when a sampled array works: the units that issue in each clock, the rows reported."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""SampledArray: dot-product units that each find their own work in a mask (SDDMM), up to some rows ahead of each other."""
+"""SampledArray: dot-product units that each find their own work in a mask, up to some rows ahead of each other."""
 
 from dataclasses import dataclass
 
@@ -59,7 +59,7 @@ class SampledArray(Block):
             "weight": "one beat of one key for one slot of one unit's bank",
             "query": "one or more beats of the next row's query vector",
             "mask": "the bits of the next row, each unit's part in the order of its slots",
-            **{f"score_{u}": f"the dot products of unit {u}, row after row by rising slot" for u in range(self.n_units)},
+            **{f"score_{u}": f"dot products of unit {u}, row after row by rising slot" for u in range(self.n_units)},
             "row_done": "every score of the next row has been taken",
             "activity": "what each unit did in the clock before",
         }

@@ -1,4 +1,4 @@
-"""SampledUnit: one dot-product unit of a sampled array, with its weight bank, its copy of the queries and its scanner."""
+"""SampledUnit: a dot-product unit of a sampled array, its weight bank, its copy of the queries and its scanner."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class SampledUnitParameters(DotProductUnitParameters):
     n_slots: int = integer(16, low=1, high=4096, doc="keys a bank: columns divided by units")
     max_beats: int = integer(2, low=1, high=1024, doc="beats a dot product, at most: head dimension divided by lanes")
     query_beats: int | None = integer(
-        None, low=1, high=64, doc="beats of a row that the query stream carries at once; by default 2 where max_beats allows"
+        None, low=1, high=64, doc="beats a transfer of the query stream; by default 2 where max_beats allows"
     )
     run_ahead: int = integer(8, low=0, high=8, doc="rows that a unit may be ahead of the slowest one")
 
@@ -82,7 +82,8 @@ class SampledUnitParameters(DotProductUnitParameters):
 
 def unit_activity(n_units):
     """What each unit does in a clock: at most one of these for each unit."""
-    return data.StructLayout({"issues": n_units, "waits_for_sink": n_units, "waits_for_rows": n_units, "waits_for_query": n_units})
+    names = ("issues", "waits_for_sink", "waits_for_rows", "waits_for_query")
+    return data.StructLayout(dict.fromkeys(names, n_units))
 
 
 class SampledUnit(Block):
@@ -204,7 +205,7 @@ class SampledUnit(Block):
         ]
 
     def _tag_scores(self, m, scanner, unit):
-        """The slots of the dot products under way wait in a queue with room for all and, as one comes and one goes, one more."""
+        """The slots of the dot products under way wait in a queue with room for all, and one more as one comes and goes."""
         tag = data.StructLayout({"slot": len(scanner.slot), "last_of_row": 1, "row": self.parameters.row_width})
         m.submodules.tags = tags = Queue(width=tag.size, depth=2 + unit.latency)
         oldest = data.View(tag, tags.sink.payload)

@@ -25,13 +25,14 @@ class SampledArrayBench(Bench):
     def required_bins(self):
         p = self.parameters
         bins = {"empty_row", "empty_subrow", "full_row", "single_bit", "last_slot", "max_beats", "one_beat"}
-        if p.n_slots * p.max_beats > 2 + p.n_places * p.query_words:  # else loading the rows takes longer than a full one
+        # Where rows load more slowly than a full one is worked through, no unit meets the limit.
+        if p.n_slots * p.max_beats > 2 + p.n_places * p.query_words:
             bins |= {"run_ahead_limit"}
         return frozenset(bins | ({"ragged_transfer"} if p.max_beats % p.query_width else set()))
 
     @property
     def longest_silence(self):
-        """While keys that are not taken wait behind no output, a long dot product may be all that happens."""
+        """A long dot product may be all that goes on."""
         return 2 * self.parameters.max_beats
 
     def batch(self, count):
@@ -79,7 +80,7 @@ class SampledArrayBench(Bench):
         )
 
     def _bitmap(self, count):
-        """``[rows, units, slots]``: corner cases, then rows of any density; about ``count`` beats of the fullest unit."""
+        """``[rows, units, slots]``: corner cases, then rows of any density, about ``count`` beats of the fullest unit."""
         p = self.parameters
         shape = (p.n_units, p.n_slots)
         single, one_unit, others, last_slot = (np.zeros(shape, bool) for _ in range(4))
@@ -88,7 +89,8 @@ class SampledArrayBench(Bench):
         others[:, 0] = np.arange(p.n_units) != slow
         last_slot[:, -1] = True
         # One unit is busy while the others, which have little to do, meet the limit.
-        corners = [one_unit, *[others] * (p.run_ahead + 2), np.ones(shape, bool), np.zeros(shape, bool), single, last_slot]
+        corners = [one_unit, *[others] * (p.run_ahead + 2)]
+        corners += [np.ones(shape, bool), np.zeros(shape, bool), single, last_slot]
         if self._turn % 2:
             corners = [corners[place] for place in self.rng.permutation(len(corners))]
         n_rows = min(MAX_ROWS, len(corners) + 2 + 2 * count // (p.n_slots * p.max_beats))

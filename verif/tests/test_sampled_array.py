@@ -1,4 +1,4 @@
-"""The sampled array beyond the standard testbench: every clock of its schedule, order under stalls, dense rows, errors."""
+"""The sampled array beyond the standard testbench: every clock of its schedule, order under stalls, errors."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,8 @@ def test_every_clock_is_as_planned(parameters):
     block = make_block("sampled_array", None, parameters)
     p = block.parameters
     rng = np.random.default_rng(5)
-    cases = [(random_bitmap(rng, p, density), 1 + n % p.max_beats) for n, density in enumerate((0.05, 0.2, 0.5, 0.8, 1))]
+    densities = (0.05, 0.2, 0.5, 0.8, 1)
+    cases = [(random_bitmap(rng, p, density), 1 + n % p.max_beats) for n, density in enumerate(densities)]
     runs = watch_rows(block, [transfers(p, *case) for case in cases])
     for run, (bitmap, n_beats) in zip(runs, cases, strict=True):
         counts = bitmap.sum(axis=-1)
@@ -156,8 +157,10 @@ def test_scores_are_dot_products():
         assert len(scores.row) == bitmap[:, unit].sum() and bitmap[scores.row, unit, scores.slot].all()
         order = scores.row * 6 + scores.slot
         assert (np.diff(order) > 0).all()
-        assert np.array_equal(np.flatnonzero(scores.last_of_row), np.cumsum(bitmap[:, unit].sum(axis=1))[bitmap[:, unit].any(axis=1)] - 1)
-        assert np.allclose(floats.to_float64(floats.FP32, scores.wide), exact[scores.row, unit, scores.slot], rtol=0, atol=2e-6)
+        counts = bitmap[:, unit].sum(axis=1)
+        assert np.array_equal(np.flatnonzero(scores.last_of_row), np.cumsum(counts)[counts > 0] - 1)
+        values = floats.to_float64(floats.FP32, scores.wide)
+        assert np.abs(values - exact[scores.row, unit, scores.slot]).max() < 2e-6
 
 
 @pytest.mark.parametrize(
@@ -169,7 +172,7 @@ def test_scores_are_dot_products():
         ({"run_ahead": 9}, "run_ahead must be an integer from 0 to 8, not 9"),
         ({"max_beats": 0}, "max_beats must be an integer from 1 to 1024, not 0"),
         ({"max_beats": 3, "query_beats": 4}, "query_beats must be at most max_beats=3, not 4"),
-        ({"max_beats": 5, "n_lanes": 16, "max_terms": 64}, "max_beats must be no more than max_terms divided by n_lanes"),
+        ({"max_beats": 5, "max_terms": 64}, "max_beats must be no more than max_terms divided by n_lanes"),
         ({"format": "int8"}, "format must be one of fp16, bf16, not 'int8'"),
         ({"align_width": 22}, "align_width must be at least 23 with format=fp16"),
     ],
