@@ -6,6 +6,8 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from tqdm import tqdm
+
 from hw import balance, readme
 from hw.cli import UsageError, add_block_arguments, blocks_from, reporting_errors
 from hw.emit import MEMORY_BODIES, summary
@@ -53,7 +55,13 @@ def emit_verilog(options):
         blocks = {options.name: block for block in blocks.values()}
     folder = Path(options.output or Path("build", "verilog", options.config or options.unit))
     try:
-        files = build_package(blocks, options.memory)
+        with tqdm(total=len(blocks) + 1, unit="block", disable=None, leave=False) as bar:
+
+            def progress(stage):
+                bar.set_description(stage)
+                bar.update()
+
+            files = build_package(blocks, options.memory, progress)
     except ValueError as error:
         raise UsageError(str(error)) from None
     try:

@@ -17,7 +17,7 @@ COMMON_FILE = "common.v"
 MACRO_FILE = "macros.v"
 
 
-def build_package(blocks, memory="model"):
+def build_package(blocks, memory="model", progress=lambda stage: None):
     """Emit ``{top name: block}`` and return ``{file name: text}``; a block may be any Amaranth component.
 
     A module that several blocks use goes to ``common.v``, a memory macro's black box to ``macros.v``; every other
@@ -25,7 +25,9 @@ def build_package(blocks, memory="model"):
     """
     emission = Emission(memory)
     for name, block in blocks.items():
+        progress(name)
         emission.add_top(block, name)
+    progress("writing Verilog")
     modules = emission.verilog()
     below = {name: emission.below(name) for name in blocks}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hw.package import build_package
 from verif import simulator
+from verif.progress import watched
 
 DEFAULT_COUNT = 900
 
@@ -74,7 +75,8 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None):
     """Run a cocotb module on a block's emitted Verilog.
 
     The module finds ``job`` (plain data) in the JSON file that ``BENCH_JOB`` names and writes its result, as JSON,
-    to ``job["result"]``; this function returns that result.
+    to ``job["result"]``; this function returns that result. It may write how far it is, from 0 to 1, to
+    ``job["progress"]``.
     """
     sim = simulator.choose(sim)
     top = block.base_name
@@ -82,10 +84,11 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None):
     with tempfile.TemporaryDirectory(prefix="run-", dir=simulator.BUILD_ROOT) as temporary:
         folder = Path(keep or temporary).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        job = {**job, "result": str(folder / "result.json")}
+        job = {**job, "result": str(folder / "result.json"), "progress": str(folder / "progress")}
         (folder / "job.json").write_text(json.dumps(job))
         environment = {"BENCH_JOB": str(folder / "job.json"), "PYTHONPATH": os.getcwd()}
-        simulator.simulate(built, top, sim, test_module, folder, environment, waves)
+        with watched(Path(job["progress"]), f"{top} in {sim}"):
+            simulator.simulate(built, top, sim, test_module, folder, environment, waves)
         if not Path(job["result"]).exists():
             log = (folder / "simulation.log").read_text(errors="replace")
             raise simulator.SimulatorError(f"the simulation of {top} ended without a result: {log[-3000:]}")

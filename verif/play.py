@@ -1,5 +1,6 @@
 """The cocotb test that plays a unit's batches on the emitted Verilog; the job is described by a JSON file."""
 
+import itertools
 import json
 import os
 import random
@@ -154,10 +155,10 @@ async def play(dut):
     await Timer(PERIOD_NS, "ns")
     await player.reset()
     share = max(1, job["count"] // len(PATTERNS) ** 2)
-    for stall in PATTERNS:
-        for idle in PATTERNS:
-            await player.play(share, stall, idle)
-            await player.interrupt(share)
+    for done, (stall, idle) in enumerate(itertools.product(PATTERNS, PATTERNS), start=1):
+        await player.play(share, stall, idle)
+        await player.interrupt(share)
+        Path(job["progress"]).write_text(f"{done / len(PATTERNS) ** 2}")
     missing = sorted(set(bench.required_bins) - {name for name, hits in player.bins.items() if hits})
     if missing:
         player.report(f"corner cases never hit: {', '.join(missing)}")
