@@ -205,7 +205,7 @@ class SampledUnit(Block):
         ]
 
     def _tag_scores(self, m, scanner, unit):
-        """The slots of the dot products under way wait in a queue with room for all, and one more as one comes and goes."""
+        """The slots of dot products under way wait in a queue with room for all, and for one more as one leaves."""
         tag = data.StructLayout({"slot": len(scanner.slot), "last_of_row": 1, "row": self.parameters.row_width})
         m.submodules.tags = tags = Queue(width=tag.size, depth=2 + unit.latency)
         oldest = data.View(tag, tags.sink.payload)

@@ -80,7 +80,7 @@ class SampledArrayBench(Bench):
         )
 
     def _bitmap(self, count):
-        """``[rows, units, slots]``: corner cases, then rows of any density, about ``count`` beats of the fullest unit."""
+        """``[rows, units, slots]``: corner cases, then rows of any density, for ``count`` beats or so."""
         p = self.parameters
         shape = (p.n_units, p.n_slots)
         single, one_unit, others, last_slot = (np.zeros(shape, bool) for _ in range(4))
