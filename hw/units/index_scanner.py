@@ -57,14 +57,16 @@ class IndexScanner(Block):
         base = Signal(range(self.n_tokens + 1))
         count = Signal(range(self.n_tokens + 1))
         others = Signal(self.n_bits)
+        from_lowest = _from_lowest(m, rest)
         advance = Signal()
         used_up = Signal()
-        has_index = Signal()
+        has_others = Signal()  # that others is not 0, by a shorter way
+        has_index = Signal()  # that rest is not 0
         m.d.comb += [
             advance.eq(~self.indices.valid | self.indices.ready),
-            others.eq(rest & (rest - 1)),
-            has_index.eq(rest.any()),
-            used_up.eq(Mux(closes, ~has_index, ~others.any())),
+            others.eq(rest & (from_lowest << 1)),
+            has_others.eq(_more_than_one(m, rest)),
+            used_up.eq(Mux(closes, ~has_index, ~has_others)),
             words.ready.eq(advance & used_up),
         ]
         lowest = Signal(range(self.n_bits))
@@ -79,11 +81,13 @@ class IndexScanner(Block):
                 entry_register.index.eq(Mux(has_index, base + lowest, count)),
                 entry_register.last.eq(~has_index),
                 rest.eq(others),
+                has_index.eq(has_others),
                 count.eq(count + has_index),
             ]
             with m.If(used_up):
                 m.d.sync += [
                     rest.eq(Mux(words.valid, words.payload.tokens, 0)),
+                    has_index.eq(words.valid & words.payload.tokens.any()),
                     closes.eq(words.valid & words.payload.last),
                 ]
                 with m.If(closes):
@@ -96,6 +100,32 @@ class IndexScanner(Block):
                 fresh.eq(words.payload.last),
             ]
         return m
+
+
+def _more_than_one(m, bits):
+    """Whether at least two bits are set, by a tree of pairs."""
+    one = Cat(bits, Const(0, (1 << ceil_log2(len(bits))) - len(bits)))
+    more = Const(0, len(one))
+    while len(one) > 1:
+        half = len(one) // 2
+        next_one = Signal(half, name=f"one_of_{half}")
+        next_more = Signal(half, name=f"more_of_{half}")
+        m.d.comb += [
+            next_one.eq(one[::2] | one[1::2]),
+            next_more.eq(more[::2] | more[1::2] | one[::2] & one[1::2]),
+        ]
+        one, more = next_one, next_more
+    return more
+
+
+def _from_lowest(m, bits):
+    """Ones from the lowest one of ``bits`` on."""
+    span = 1
+    while span < len(bits):
+        spread = Signal(len(bits), name=f"spread_{span}")
+        m.d.comb += spread.eq(bits | bits << span)
+        bits, span = spread, 2 * span
+    return bits
 
 
 def _encode(m, one_hot):
