@@ -9,8 +9,8 @@ from amaranth.utils import ceil_log2
 
 from hw.block import Block
 from hw.params import power_of_two
-from hw.units.sampled_unit import SampledUnit, SampledUnitParameters, unit_activity
-from hw.units.slot_scanner import next_place
+from hw.units.sampled.unit import SampledUnit, SampledUnitParameters, unit_activity
+from hw.units.sampled.slot_scanner import next_place
 
 __all__ = ["SampledArray", "SampledArrayParameters"]
 

@@ -11,10 +11,10 @@ from hw.block import Block
 from hw.params import choice, integer
 from hw.pipeline import Pipeline
 from hw.stream import Queue
-from hw.units.index_scanner import IndexScanner, index_entry, mask_word
-from hw.units.patches import PatchAny
-from hw.units.reference_store import ReferenceStore
-from hw.units.token_order import BeatCounter, LatentParameters
+from hw.units.tokens.index_scanner import IndexScanner, index_entry, mask_word
+from hw.units.tokens.patches import PatchAny
+from hw.units.tokens.reference_store import ReferenceStore
+from hw.units.tokens.order import BeatCounter, LatentParameters
 
 __all__ = ["TokenSelector", "TokenSelectorParameters"]
 

@@ -7,7 +7,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from golden.token_selector import beat_positions
-from hw.units.token_order import BeatCounter, LatentParameters
+from hw.units.tokens.order import BeatCounter, LatentParameters
 from hw.units.token_selector import TokenSelector
 from verif.benches.token_selector import TokenSelectorBench
 
