@@ -73,7 +73,7 @@ def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency):
     ``score_latency`` clocks after the last beat of its dot product.
     """
     by_row = np.moveaxis(np.asarray(counts, dtype=np.int64), -2, 0)
-    n_rows, shape = len(by_row), by_row.shape[1:]
+    shape = by_row.shape[1:]
     n_places, mask_depth = run_ahead + 2, run_ahead + 4
     in_flight = (1 << (run_ahead + 7 + score_latency - 1).bit_length()) - 1
     transfers = -(-n_beats // query_beats)

@@ -13,7 +13,7 @@ from hw.cli import UsageError, add_block_arguments, blocks_from, reporting_error
 from hw.emit import MEMORY_BODIES, summary
 from hw.package import build_package, write_files
 from hw.params import kind_of
-from hw.registry import BLOCKS, PRESETS, UNITS, make_block, unit_class
+from hw.registry import BLOCKS, PRESETS, make_block, unit_class
 from hw.synthesis.command import add_arguments as add_synthesis_arguments
 from hw.synthesis.command import run as run_synthesis
 from hw.verilog_subset import RESERVED

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for, ceil_log2
+from amaranth.utils import ceil_log2
 
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.block import Block
