@@ -16,7 +16,8 @@ class Batch:
     the unit is idle. ``full_rate`` names the input streams that must be accepted every clock while no output stalls
     (by default all). ``causes`` maps an output stream to (input stream, index of the input beat behind each output
     beat): where nothing stalls, each result must be valid exactly ``block.latency`` clocks after that beat was
-    accepted (by default beat for beat where there is one input, one output and a result for every beat). ``after``
+    accepted, ``None`` for beats with no fixed time (by default beat for beat where there is one input, one output and
+    a result for every beat). ``after``
     maps an input stream to another one that must have been taken completely before it begins.
     """
 

@@ -41,6 +41,11 @@ POINTS = {
         (False, {"n_columns": 500, "n_banks": 8, "hash": "xor_fold", "multiplier": None}),
         (True, {"n_columns": 4096, "n_banks": 32, "multiplier": 2531}),
     ],
+    "data_aligner": [
+        (False, {"n": 2, "width": 1}),
+        (False, {"n": 8, "width": 11}),
+        (True, {"n": 16, "width": 64}),
+    ],
     "bitonic_sorter": [
         (False, {"n": 2, "key_width": 1, "payload_width": 0}),
         (False, {"n": 8, "signed": True, "descending": True, "network": "odd_even"}),
