@@ -39,6 +39,9 @@ def _fields(shape, prefix="", offset=0):
     """``{name, low, high, lanes}`` of every field of a layout, bit 0 first; arrays of numbers stay one field."""
     if not isinstance(shape, data.Layout):
         return
+    if isinstance(shape, data.ArrayLayout) and not prefix and not _is_array_of_layouts(shape):
+        yield {"name": "elements", "low": 0, "high": shape.size - 1, "lanes": _lanes(shape)}
+        return
     for key, field in shape:
         name = f"{prefix}{key}" if isinstance(key, str) else f"{prefix}[{key}]"
         low, width = offset + field.offset, Shape.cast(field.shape).width

@@ -64,13 +64,15 @@ class DataAligner(Block):
 
         pipe = Pipeline(m, advance=Signal(name="advance"))
         m.d.comb += pipe.advance.eq(~self.columns.valid | self.columns.ready)
-        accept, fetch = Signal(), Signal()
+        accept = Signal()
+        fetch = Signal()
         m.d.comb += [
-            self.rows.ready.eq(~full.bit_select(write_half, 1)),
+            self.rows.ready.eq(~Mux(write_half, full[1], full[0])),
             accept.eq(self.rows.valid & self.rows.ready),
-            fetch.eq(full.bit_select(read_half, 1) & pipe.advance),
+            fetch.eq(Mux(read_half, full[1], full[0]) & pipe.advance),
         ]
-        filled, emptied = Signal(2), Signal(2)
+        filled = Signal(2)
+        emptied = Signal(2)
         with m.If(accept):
             m.d.sync += write.eq(write + 1)
             m.d.comb += filled.eq(Mux(write_place == n - 1, Cat(~write_half, write_half), 0))
