@@ -113,7 +113,8 @@ class LaneDecoder(Block):
     def circuit(self):
         m = Module()
         fmt, query, key = self.window.float_format, self.query_word, self.key_word
-        query_normal, key_normal = Signal(), Signal()
+        query_normal = Signal()
+        key_normal = Signal()
         m.d.comb += [query_normal.eq(query.exponent.any()), key_normal.eq(key.exponent.any())]
         m.d.comb += self.sign.eq(query.sign ^ key.sign)
 
@@ -121,7 +122,8 @@ class LaneDecoder(Block):
         swap = ~query_normal
         larger, smaller = Signal(fmt.layout), Signal(fmt.layout)
         m.d.comb += [larger.eq(Mux(swap, key, query)), smaller.eq(Mux(swap, query, key))]
-        larger_normal, smaller_normal = Signal(), Signal()
+        larger_normal = Signal()
+        smaller_normal = Signal()
         m.d.comb += [larger_normal.eq(query_normal | key_normal), smaller_normal.eq(query_normal & key_normal)]
         m.d.comb += self.larger.eq(Cat(larger.fraction, larger_normal))
 

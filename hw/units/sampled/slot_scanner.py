@@ -136,7 +136,8 @@ class SlotScanner(Block):
         self._start_slot(m, moves_slot, ends_slot, first_one.count[: len(self.slot)], current, issued, ~others.any())
 
         # Compared before it is known whether the row ends, which is known late.
-        issued_passes, next_passes = Signal(), Signal()
+        issued_passes = Signal()
+        next_passes = Signal()
         m.d.comb += [
             issued_passes.eq(issued.row != self.oldest_row),
             next_passes.eq(Mux(has_rest, current.row != self.oldest_row, offered.row != self.oldest_row)),
