@@ -120,7 +120,8 @@ class LaneDecoder(Block):
 
         # If exactly one factor is normal, it is the larger one.
         swap = ~query_normal
-        larger, smaller = Signal(fmt.layout), Signal(fmt.layout)
+        larger = Signal(fmt.layout)
+        smaller = Signal(fmt.layout)
         m.d.comb += [larger.eq(Mux(swap, key, query)), smaller.eq(Mux(swap, query, key))]
         larger_normal = Signal()
         smaller_normal = Signal()
