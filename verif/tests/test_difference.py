@@ -3,10 +3,13 @@
 import os
 
 import numpy as np
+import pytest
 
 from golden.token_selector import changed, words
 from hw.arith.difference import DifferenceExceeds
 from verif.lockstep import run_lockstep
+
+pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("SEED", "1"))
 LARGEST, INFINITY = 0x7BFF, 0x7C00

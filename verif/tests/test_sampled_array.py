@@ -12,6 +12,8 @@ from verif.benches.sampled_array import pack_mask, pack_queries
 from verif.packing import unpack
 from verif.row_schedule import watch_rows
 
+pytestmark = pytest.mark.slow
+
 POINTS = [
     {"n_units": 2, "n_slots": 1, "n_lanes": 1, "max_beats": 1, "run_ahead": 0},
     {"n_units": 4, "n_slots": 16, "n_lanes": 1, "max_beats": 3, "run_ahead": 1},

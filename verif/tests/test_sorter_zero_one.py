@@ -8,6 +8,8 @@ from hw.units.bitonic_sorter import BitonicSorter
 from verif.harness import run_job
 from verif.packing import pack
 
+pytestmark = pytest.mark.slow
+
 # Every network of 2, 4, 8 and 16 keys; the modes and pipelines take turns.
 NETWORKS = [
     {"n": 2, "network": "bitonic", "layers_per_stage": 0},

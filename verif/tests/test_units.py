@@ -13,23 +13,23 @@ SEED = int(os.environ.get("SEED", "1"))
 POINTS = {
     "dot_product_unit": [
         (False, {"n_lanes": 1}),
-        (False, {"n_lanes": 5, "format": "bf16"}),
+        (True, {"n_lanes": 5, "format": "bf16"}),
         (False, {"n_lanes": 3, "format": "int8"}),
         (True, {"n_lanes": 12, "align_width": 23}),
-        (True, {"n_lanes": 7, "align_width": 48, "format": "bf16"}),
+        (True, {"n_lanes": 7, "align_width": 40, "format": "bf16"}),
         (True, {"n_lanes": 33, "format": "int8"}),
         (True, {"n_lanes": 64}),
     ],
     "vector_unit": [
         (False, {"n_engines": 1, "n_lanes": 1, "bank_depth": 2}),
-        (False, {"n_engines": 4, "n_lanes": 3, "bank_depth": 5}),
+        (True, {"n_engines": 4, "n_lanes": 3, "bank_depth": 5}),
         (True, {"n_engines": 2, "n_lanes": 5, "bank_depth": 17, "format": "bf16"}),
         (True, {"n_engines": 8, "n_lanes": 4, "bank_depth": 32}),
     ],
     "token_selector": [
         (False, {"width": 1, "height": 1, "channels": 1, "patch": 1, "n_values": 1}),
         (False, {"width": 7, "height": 5, "channels": 3, "patch": 2, "n_values": 4}),
-        (False, {"width": 9, "height": 6, "channels": 2, "patch": 4, "n_values": 5, "reference": "last"}),
+        (True, {"width": 9, "height": 6, "channels": 2, "patch": 4, "n_values": 5, "reference": "last"}),
         (True, {"width": 32, "height": 32, "channels": 1, "patch": 2, "n_values": 64}),
         (True, {"width": 16, "height": 16, "channels": 4, "patch": 2, "n_values": 8, "reference": "last"}),
     ],
@@ -37,7 +37,7 @@ POINTS = {
         (False, {"n_columns": 1, "n_banks": 1}),
         (False, {"n_columns": 100, "n_banks": 8, "multiplier": "runtime"}),
         (False, {"n_columns": 77, "n_banks": 4, "hash": "modular", "multiplier": None}),
-        (False, {"n_columns": 1000, "n_banks": 16, "hash": "range", "multiplier": None, "n_indices": 3}),
+        (True, {"n_columns": 1000, "n_banks": 16, "hash": "range", "multiplier": None, "n_indices": 3}),
         (False, {"n_columns": 500, "n_banks": 8, "hash": "xor_fold", "multiplier": None}),
         (True, {"n_columns": 4096, "n_banks": 32, "multiplier": 2531}),
     ],
@@ -49,15 +49,22 @@ POINTS = {
     "bitonic_sorter": [
         (False, {"n": 2, "key_width": 1, "payload_width": 0}),
         (False, {"n": 8, "signed": True, "descending": True, "network": "odd_even"}),
-        (False, {"n": 16, "key_width": 5, "payload_width": 3, "stable": True, "layers_per_stage": 3}),
+        (True, {"n": 16, "key_width": 5, "payload_width": 3, "stable": True, "layers_per_stage": 3}),
         (False, {"n": 4, "layers_per_stage": 0}),
         (True, {"n": 32, "key_width": 12, "payload_width": 7, "layers_per_stage": 1, "network": "odd_even"}),
     ],
     "sampled_array": [
         (False, {"n_units": 2, "n_lanes": 1, "n_slots": 1, "max_beats": 1, "run_ahead": 0}),
-        (False, {"n_units": 4, "n_lanes": 3, "n_slots": 3, "max_beats": 3, "run_ahead": 1}),
+        (True, {"n_units": 4, "n_lanes": 3, "n_slots": 3, "max_beats": 3, "run_ahead": 1}),
         (True, {"n_units": 8, "n_lanes": 1, "n_slots": 16, "max_beats": 2, "format": "bf16"}),
         (True, {"n_units": 2, "n_lanes": 2, "n_slots": 5, "max_beats": 5, "query_beats": 3, "run_ahead": 4}),
+    ],
+    "softmax_unit": [
+        (False, {"n_banks": 1, "n_slots": 1}),
+        (False, {"n_banks": 2, "n_slots": 3}),
+        (True, {"n_banks": 1, "n_slots": 16}),
+        (True, {"n_banks": 8, "n_slots": 5}),
+        (True, {"n_banks": 32, "n_slots": 2}),
     ],
 }
 
@@ -75,14 +82,14 @@ CASES = [
 
 @pytest.mark.parametrize("unit, parameters", CASES)
 def test_point(unit, parameters):
-    check(run_bench(make_block(unit, None, parameters), seed=SEED))
+    check(run_bench(make_block(unit, None, parameters), seed=SEED, count=450))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [name for name in PRESETS if name in ("tiny", "small")])
 @pytest.mark.parametrize("unit", POINTS)
 def test_preset(unit, config):
-    check(run_bench(make_block(unit, config), seed=SEED + 1))
+    check(run_bench(make_block(unit, config), seed=SEED + 1, count=270))
 
 
 def check(result):

@@ -12,6 +12,8 @@ from verif.benches.vector_unit import VectorUnitBench
 from verif.datasets import workload
 from verif.recorded import replay
 
+pytestmark = pytest.mark.slow
+
 
 def run(block, commands, **options):
     """Play a program; returns the golden results that the Verilog has matched."""

@@ -18,6 +18,8 @@ from verif import datasets
 from verif.benches.sampled_array import pack_mask, pack_queries
 from verif.row_schedule import watch_rows
 
+pytestmark = pytest.mark.slow
+
 N_UNITS = 16
 TUNED = 13
 RUN_AHEADS = (0, 8)
