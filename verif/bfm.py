@@ -143,7 +143,7 @@ class Sink:
         self.checked += 1
         if payload != expected:
             shown = "X" if payload is None else f"{payload:#x}"
-            self._report(f"{self.name}: beat {len(self.seen_at) - 1} is {shown}, expected {expected:#x}", mismatch=True)
+            self._report(f"{self.name}: beat {len(self.seen_at) - 1} is {shown}, expected {expected:#x}")
 
     def check_quiet(self, when):
         """Report an output that is valid although nothing is under way."""
