@@ -15,6 +15,7 @@ from verif.harness import load_bench
 PERIOD_NS = 10
 SHOWN = 8
 MORE_BATCHES = 60
+MORE_COUNT = 24
 
 
 class Player:
@@ -170,7 +171,7 @@ async def play(dut):
     for _ in range(MORE_BATCHES):  # short runs may not have met every corner case yet
         if not player.missing_bins():
             break
-        await player.play(share, "random", "random")
+        await player.play(max(share, MORE_COUNT), "random", "random")
     missing = player.missing_bins()
     if missing:
         player.report(f"corner cases never hit: {', '.join(missing)}")
