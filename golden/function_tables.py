@@ -13,8 +13,8 @@ import numpy as np
 
 from golden.floats import BF16, FP16
 
-__all__ = ["LinearTable", "ExponentialTables", "exponential_tables", "reciprocal_table", "reciprocal_root_table",
-           "signed_digits"]
+__all__ = ["LinearTable", "ExponentialTables", "exponential_tables", "reciprocal_table", "reciprocal_root_table", "fit",
+           "power_of_two", "signed_digits", "twice_reciprocal"]
 
 _PRECISION = 40          # decimal digits of the function values that are fitted
 _SCALE = 64              # binary digits of the same values, as integers
@@ -107,12 +107,14 @@ def _decimal(fraction):
         return Decimal(fraction.numerator) / Decimal(fraction.denominator)
 
 
-def _power_of_two(exponent):
+def power_of_two(exponent):
+    """2**exponent."""
     with localcontext(Context(prec=_PRECISION)):
         return (_decimal(exponent) * Decimal(2).ln()).exp()
 
 
-def _twice_reciprocal(fraction):
+def twice_reciprocal(fraction):
+    """2 / (1 + fraction)."""
     return _decimal(2 / (1 + fraction))
 
 
@@ -163,7 +165,7 @@ class ExponentialTables:
 def exponential_tables(fmt):
     """The tables of exp for a format."""
     offset_width = (fmt.fraction_width + 1) // 2
-    power = fit(_power_of_two, index_width=fmt.fraction_width + 1 - offset_width, offset_width=offset_width,
+    power = fit(power_of_two, index_width=fmt.fraction_width + 1 - offset_width, offset_width=offset_width,
                 fraction_width=fmt.fraction_width + 2, slope_shift=offset_width - 1, slope_width=offset_width + 1,
                 centre=Fraction(1, 2))
     with localcontext(Context(prec=_PRECISION)):
@@ -177,7 +179,7 @@ def exponential_tables(fmt):
 def reciprocal_table(fmt):
     """2 / (1 + f), f the fraction of the significand."""
     offset_width = (fmt.fraction_width - 1) // 2
-    return fit(_twice_reciprocal, index_width=fmt.fraction_width - offset_width, offset_width=offset_width,
+    return fit(twice_reciprocal, index_width=fmt.fraction_width - offset_width, offset_width=offset_width,
                fraction_width=fmt.fraction_width + 1, slope_shift=offset_width - 1, slope_width=offset_width + 1,
                falling=True)
 

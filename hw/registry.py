@@ -6,8 +6,8 @@ import re
 UNITS = ("dot_product_unit", "vector_unit", "token_selector", "hash_bank_mapper", "bitonic_sorter")
 """The blocks that ``all`` stands for."""
 
-ASSEMBLIES = ("dot_product_array", "sampled_array", "data_aligner")
-"""Blocks made of units; emitted when asked for by name."""
+ASSEMBLIES = ("dot_product_array", "sampled_array", "softmax_unit", "data_aligner")
+"""Further blocks of a core; emitted when asked for by name."""
 
 BLOCKS = UNITS + ASSEMBLIES
 
@@ -21,6 +21,7 @@ PRESETS = {
         "bitonic_sorter": {"n": 4},
         "dot_product_array": {"n_units": 4, "n_lanes": 4, "bank_depth": 16},
         "sampled_array": {"n_units": 4, "n_lanes": 4, "n_slots": 16, "max_beats": 8},
+        "softmax_unit": {"n_banks": 4, "n_slots": 16},
         "data_aligner": {"n": 4},
     },
     "small": {
@@ -31,6 +32,7 @@ PRESETS = {
         "bitonic_sorter": {"n": 8},
         "dot_product_array": {"n_units": 8, "n_lanes": 8, "bank_depth": 64},
         "sampled_array": {"n_units": 8, "n_lanes": 8, "n_slots": 32, "max_beats": 4},
+        "softmax_unit": {"n_banks": 8, "n_slots": 32},
         "data_aligner": {"n": 8},
     },
     "edge": {
@@ -41,6 +43,7 @@ PRESETS = {
         "bitonic_sorter": {"n": 16},
         "dot_product_array": {"n_units": 16, "n_lanes": 16, "bank_depth": 128},
         "sampled_array": {"n_units": 16, "n_lanes": 16, "n_slots": 16, "max_beats": 4},
+        "softmax_unit": {"n_banks": 16, "n_slots": 16},
         "data_aligner": {"n": 16},
     },
     "disc": {
@@ -51,6 +54,7 @@ PRESETS = {
         "bitonic_sorter": {"n": 64},
         "dot_product_array": {"n_units": 64, "n_lanes": 64, "bank_depth": 256},
         "sampled_array": {"n_units": 64, "n_lanes": 64, "n_slots": 64, "max_beats": 2},
+        "softmax_unit": {"n_banks": 64, "n_slots": 64},
         "data_aligner": {"n": 64},
     },
 }

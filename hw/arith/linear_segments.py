@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Const, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden import function_tables
+from golden import function_tables, softmax_tables
 from golden.floats import FORMATS
 from hw.arith.compressor import Heap
 from hw.arith.multiplier import add_unsigned_product
@@ -19,6 +19,8 @@ TABLES = {
     "power_of_two": lambda fmt: function_tables.exponential_tables(fmt).power,
     "reciprocal": function_tables.reciprocal_table,
     "reciprocal_root": function_tables.reciprocal_root_table,
+    "softmax_power": lambda fmt: softmax_tables.power_table(),
+    "softmax_reciprocal": lambda fmt: softmax_tables.reciprocal_table(),
 }
 
 
@@ -26,6 +28,7 @@ TABLES = {
 class LinearSegmentsParameters(Parameters):
     function: str = choice("power_of_two", *TABLES, doc="the function, see golden/function_tables.py")
     format: str = choice("fp16", "fp16", "bf16", doc="format whose precision the result has")
+    fraction_width: int | None = integer(None, low=1, high=24, doc="the result's; none: one more than the format's")
     n_roundings: int = integer(1, low=1, high=16, doc="places at which the result can be rounded")
 
 
@@ -34,7 +37,7 @@ class LinearSegments(Block):
 
     The first bits of the argument select the intercept and the slope, which are registered with the offset, the last
     bits; then one heap adds the intercept, the product of slope and offset, and the rounding. The sum is truncated to
-    one bit more than the format's fraction has. One register row (latency 1): the result is combinational after it.
+    ``fraction_width`` bits. One register row (latency 1): the result is combinational after it.
     The tables, and the golden model of the sum, are :class:`golden.function_tables.LinearTable`.
     """
 
@@ -54,7 +57,7 @@ class LinearSegments(Block):
                 "advance": In(1),
                 "argument": In(TABLES[p.function](fmt).argument_width),
                 "rounding": In(p.n_roundings),
-                "excess": Out(fmt.fraction_width + 2),
+                "excess": Out(1 + (p.fraction_width or fmt.fraction_width + 1)),
             }
 
         super().__init__(parameters, members)

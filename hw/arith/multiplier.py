@@ -9,7 +9,7 @@ from hw.arith.compressor import Heap
 from hw.block import Block
 from hw.params import Parameters, integer
 
-__all__ = ["UnsignedMultiplier", "add_unsigned_product", "add_signed_product", "signed_product_constant"]
+__all__ = ["UnsignedMultiplier", "TruncatedMultiplier", "add_unsigned_product", "add_signed_product", "signed_product_constant"]
 
 
 def add_unsigned_product(m, heap, multiplicand, multiplier, name):
@@ -69,5 +69,44 @@ class UnsignedMultiplier(Block):
         m = Module()
         heap = Heap(m, "heap", len(self.product))
         add_unsigned_product(m, heap, self.multiplicand, self.multiplier, "partial")
+        m.d.comb += self.product.eq(heap.total())
+        return m
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedMultiplierParameters(MultiplierParameters):
+    dropped: int = integer(8, low=0, high=64, doc="columns that are left out")
+    centre: int = integer(0, low=0, high=64, doc="what is added for them, in units of the first column that is kept")
+
+    def check(self):
+        if self.dropped >= min(self.multiplicand_width, self.multiplier_width):
+            self.refuse("dropped", "less than the width of either operand")
+
+
+class TruncatedMultiplier(Block):
+    """About ``multiplicand * multiplier >> dropped``: the array without its last columns, see ``dropped``.
+
+    Each of the first ``dropped`` rows loses less than 1 unit of the result. Combinational.
+    """
+
+    Parameters = TruncatedMultiplierParameters
+    members_doc = UnsignedMultiplier.members_doc | {"product": "unsigned"}
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            "multiplicand": In(p.multiplicand_width),
+            "multiplier": In(p.multiplier_width),
+            "product": Out(p.multiplicand_width + p.multiplier_width - p.dropped),
+        })
+
+    def circuit(self):
+        m = Module()
+        heap = Heap(m, "heap", len(self.product))
+        heap.add_constant(self.centre)
+        for index in range(self.multiplier_width):
+            kept = self.multiplicand[max(0, self.dropped - index):]
+            row = Signal(len(kept), name=f"partial_{index}")
+            m.d.comb += row.eq(kept & self.multiplier[index].replicate(len(kept)))
+            heap.add(row, max(0, index - self.dropped))
         m.d.comb += self.product.eq(heap.total())
         return m
