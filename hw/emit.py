@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from contextlib import contextmanager
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -28,8 +29,18 @@ for line in sys.argv[1].split(";"):
     libyosys.run_pass(line.strip(), design)
 """
 
-# Memories start without contents ($meminit), as they do on silicon.
-YOSYS_PASSES = "delete t:$meminit*; proc; opt_expr; opt_clean; opt_dff; opt_clean -purge"
+YOSYS_PASSES = "proc; opt_expr; opt_clean; opt_dff; opt_clean -purge"
+
+
+@contextmanager
+def memories_without_contents():
+    """Memories start without contents, as they do on silicon; Amaranth would write zeros, for seconds a megabit."""
+    original = rtlil.ModuleEmitter.emit_memory
+    rtlil.ModuleEmitter.emit_memory = lambda emitter, cell_index, cell: None
+    try:
+        yield
+    finally:
+        rtlil.ModuleEmitter.emit_memory = original
 
 
 def flat_ports(block):
@@ -108,13 +119,14 @@ class Emission:
         ports = flat_ports(block)
         self._opening = block
         self._parents.append(name)
-        text = rtlil.convert(
-            block,
-            name=name,
-            platform=self,
-            ports={port: (value, _DIRECTIONS[direction]) for port, (direction, value) in ports.items()},
-            emit_src=False,
-        )
+        with memories_without_contents():
+            text = rtlil.convert(
+                block,
+                name=name,
+                platform=self,
+                ports={port: (value, _DIRECTIONS[direction]) for port, (direction, value) in ports.items()},
+                emit_src=False,
+            )
         self._parents.pop()
         modules, self.clocking[name] = normalise(text, list(ports))
         if self.memory == "macro" and getattr(block, "is_memory", False):

@@ -1,6 +1,7 @@
 """The memory wrapper: its model on the emitted Verilog, and its black box."""
 
 import re
+import time
 
 import pytest
 
@@ -38,6 +39,13 @@ def test_model_is_one_array_that_tools_infer():
     text = build_package({"memory_bank": MemoryBank(depth=12, width=7, read_during_write="new")})["memory_bank.v"]
     assert re.search(r"reg \[6:0\] words \[11:0\];", text)
     assert "initial" not in text
+
+
+def test_emission_takes_no_longer_for_a_deep_memory():
+    start = time.process_time()
+    text = build_package({"memory_bank": MemoryBank(depth=1 << 22, width=64)})["memory_bank.v"]
+    assert re.search(r"reg \[63:0\] words \[4194303:0\];", text)
+    assert time.process_time() - start < 10  # Amaranth alone takes minutes to write its zeros
 
 
 def test_macro_has_the_ports_of_the_model_and_is_listed():
