@@ -40,6 +40,7 @@ class DotProductArrayBench(Bench):
                 writes.append(join((key, self._width * p.n_lanes), (address, self._address_width), (unit, _log2(p.n_units))))
         reads = self.rng.choice(addresses, (len(query), p.n_units))
         reads[: len(reads) // 4] = reads[: len(reads) // 4, :1]  # every unit the same word, as in a dense product
+        reads[-1, self.rng.integers(p.n_units)] = p.bank_depth - 1
         scores = [
             dot_product_stream(
                 query, banks[unit, reads[:, unit]], first, last,

@@ -7,6 +7,9 @@ from golden.dot_product_unit import dot_product_stream
 from verif.bench import Batch, Bench
 from verif.packing import join, pack
 
+SHORTEST = 24
+"""Beats a batch at least, so that every kind has its turn in a run."""
+
 
 class DotProductUnitBench(Bench):
     """The kinds of dot products take turns; about one in eight is first begun in vain and then begun again.
@@ -33,7 +36,7 @@ class DotProductUnitBench(Bench):
         p = self.parameters
         queries, keys, first, last = [], [], [], []
         bins = dict.fromkeys(self.required_bins, 0)
-        while len(first) < count:
+        while len(first) < max(count, SHORTEST):
             query, key = self._dot_product()
             n_beats = len(query)
             if first and not self._turn % 8:

@@ -17,8 +17,9 @@ def rounded(values):
 
 
 def exact_difference(left, right):
-    """``|left - right|`` of finite FP16 words: float64 holds it without rounding."""
-    return np.abs(_value(left) - _value(right))
+    """``|left - right|`` of finite FP16 words: float64 holds it without rounding; NaN for two infinities."""
+    with np.errstate(invalid="ignore"):
+        return np.abs(_value(left) - _value(right))
 
 
 def _value(bits):
@@ -33,7 +34,7 @@ class TokenSelectorBench(Bench):
     def __init__(self, block, seed):
         super().__init__(block, seed)
         p = self.parameters
-        self._styles = self._batches = 0
+        self._batches = 0
         self._positions = beat_positions(p.width, p.height, p.channels, p.patch, p.n_values, p.channel_order)
         self._shape = p.channels, p.height, p.width
         values = np.arange(p.channels * p.height * p.width)
@@ -54,14 +55,20 @@ class TokenSelectorBench(Bench):
         is_last = self.parameters.reference == "last"
         n_latents = max(1, count // len(self._positions))
         latents, references, taus, restarts, masks, bins = [], [], [], [], [], {}
+        # Every other batch is cut short by reset and not counted: the others begin with each style in turn.
+        first_style = self._batches // 2
+        special = (NAN, INFINITY)[first_style // len(STYLES) % 2]
+        styled = 0
         reference = None
         for number in range(n_latents + is_last):
             restart = is_last and (number == 0 or n_latents > 8 and self.rng.random() < 0.1)
             if reference is None or not is_last:
                 reference = self._values()
-            style = STYLES[self._styles % len(STYLES)]
-            self._styles += not restart
-            latent, tau = self._latent(reference, "full" if restart else style)
+            style = STYLES[(first_style + styled) % len(STYLES)]
+            styled += not restart
+            latent, tau = self._latent(reference, "full" if restart else style, special)
+            if restart:
+                latent[self.rng.integers(len(latent))] &= NEGATIVE_ZERO
             mask = self._mask(latent, reference, tau) | restart
             self._count(bins, style, latent, reference, tau, restart, mask)
             latents.append(latent)
@@ -100,11 +107,11 @@ class TokenSelectorBench(Bench):
             exponent = self.rng.integers(0, 31, n if kind == 1 else 1)
             values = self.rng.integers(0, 2, n) << 15 | exponent << 10 | self.rng.integers(0, 1 << 10, n)
         zeros = self.rng.random(n) < 0.05
-        zeros[self.rng.integers(n)] |= self.rng.random() < 0.5
+        zeros[self.rng.integers(n)] = True
         return np.where(zeros, values & NEGATIVE_ZERO, values)
 
-    def _latent(self, reference, style):
-        """A latent of that style, and its tau."""
+    def _latent(self, reference, style, special):
+        """A latent of that style, with the special value among others if mixed, and its tau."""
         n = len(reference)
         tau = int(self.rng.choice([
             self.rng.integers(0, 0x7C00), self.rng.choice([0x1C00, 0x2400, 0x2800, 0x2C00]), self.rng.integers(0, 0x500)
@@ -124,14 +131,19 @@ class TokenSelectorBench(Bench):
         shuffled = self.rng.permutation(n)
         decider[self._token[shuffled]] = shuffled  # any one value of each token
         share = {"full": 1.0, "empty": 0.0}.get(style, self.rng.random())
+        has_decider = self.rng.random(n_tokens) < share
+        one = self.rng.integers(n_tokens)
+        if style in ("mixed", "tau_zero"):
+            has_decider[one] = style == "mixed"
         decides = np.zeros(n, dtype=bool)
-        decides[decider[self.rng.random(n_tokens) < share]] = True
+        decides[decider[has_decider]] = True
         if style == "mixed":
-            special = np.flatnonzero(decides)[:2 + n_tokens // 16]
-            candidate[special] = np.resize(self.rng.permutation(SPECIALS), special.shape)
+            specials = np.flatnonzero(decides)[:1 + n_tokens // 16]
+            candidate[specials] = np.resize(self.rng.permutation(SPECIALS), specials.shape)
+            candidate[decider[one]] = special | self.rng.integers(2) << 15
         latent = np.where(changed(candidate, reference, tau) & ~decides, reference, candidate)
         # Zeros of either sign are the same number.
-        flipped = (reference & 0x7FFF == 0) & ~decides & (self.rng.random(n) < 0.5)
+        flipped = (reference & 0x7FFF == 0) & ~decides & (self.rng.random(n) < (1.0 if style == "empty" else 0.5))
         latent = np.where(flipped, reference ^ NEGATIVE_ZERO, latent)
         if style == "tau_illegal":
             tau = int(self.rng.choice([tau | 0x8000 if tau else 0x8001, 0x7C01, 0xFC00, 0xFE00]))
