@@ -7,7 +7,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arith.compressor import Heap
 from hw.block import Block
-from hw.params import Parameters, integer
+from hw.params import Parameters, flag, integer
+from hw.pipeline import Pipeline
 
 __all__ = ["UnsignedMultiplier", "TruncatedMultiplier", "add_unsigned_product", "add_signed_product", "signed_product_constant"]
 
@@ -77,6 +78,7 @@ class UnsignedMultiplier(Block):
 class TruncatedMultiplierParameters(MultiplierParameters):
     dropped: int = integer(8, low=0, high=64, doc="columns that are left out")
     centre: int = integer(0, low=0, high=64, doc="what is added for them, in units of the first column that is kept")
+    pipelined: bool = flag(False, doc="whether there is a register row before the addition")
 
     def check(self):
         if self.dropped >= min(self.multiplicand_width, self.multiplier_width):
@@ -86,18 +88,22 @@ class TruncatedMultiplierParameters(MultiplierParameters):
 class TruncatedMultiplier(Block):
     """About ``multiplicand * multiplier >> dropped``: the array without its last columns, see ``dropped``.
 
-    Each of the first ``dropped`` rows loses less than 1 unit of the result. Combinational.
+    Each of the first ``dropped`` rows loses less than 1 unit of the result. Combinational, or one advance later.
     """
 
     Parameters = TruncatedMultiplierParameters
     members_doc = UnsignedMultiplier.members_doc | {"product": "unsigned"}
+    _ADVANCE_DOC = {"advance": "lock-step enable of the registers"}
 
     def __init__(self, **parameters):
         super().__init__(parameters, lambda p: {
+            **({"advance": In(1)} if p.pipelined else {}),
             "multiplicand": In(p.multiplicand_width),
             "multiplier": In(p.multiplier_width),
             "product": Out(p.multiplicand_width + p.multiplier_width - p.dropped),
         })
+        if self.pipelined:
+            self.members_doc = self._ADVANCE_DOC | self.members_doc
 
     def circuit(self):
         m = Module()
@@ -108,5 +114,11 @@ class TruncatedMultiplier(Block):
             row = Signal(len(kept), name=f"partial_{index}")
             m.d.comb += row.eq(kept & self.multiplier[index].replicate(len(kept)))
             heap.add(row, max(0, index - self.dropped))
+        if self.pipelined:
+            pipe = Pipeline(m, advance=self.advance)
+            rows = heap.reduce()
+            heap = Heap(m, "sum", len(self.product))
+            heap.add_rows([(offset, pipe.register(row, name=f"row_{index}"))
+                           for index, (offset, row) in enumerate(rows)])
         m.d.comb += self.product.eq(heap.total())
         return m

@@ -5,7 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.leading_zeros import LeadingZeroCounter
-from hw.arith.rounding import FloatRounder
+from hw.arith.rounding import RoundPack
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import FP16
@@ -65,20 +65,21 @@ class KeptMass(Block):
                 total.eq((total & begun.replicate(UNITS_WIDTH)) + tree.total.as_unsigned()),
             ]
 
-        m.submodules.leading_zeros = counter = LeadingZeroCounter(width=UNITS_WIDTH)
+        # A sum without a leading one among those counted has the least exponent, and perhaps no hidden one.
+        m.submodules.leading_zeros = counter = LeadingZeroCounter(width=UNITS_WIDTH - FP16.precision)
         m.submodules.normaliser = shifter = LogShifter(
             width=UNITS_WIDTH, amount_width=len(counter.count), direction="left"
         )
-        m.submodules.rounder = rounder = FloatRounder(format="fp16", width=UNITS_WIDTH, exponent_width=7)
+        m.submodules.pack = pack = RoundPack(format="fp16", width=UNITS_WIDTH, exponent_width=7)
         exponent = Signal(signed(7))
         m.d.comb += [
-            counter.value.eq(total),
+            counter.value.eq(total[FP16.precision:]),
             shifter.value.eq(total),
             shifter.amount.eq(counter.count),
             # The top bit's exponent field, if the last bit is the smallest number.
             exponent.eq(UNITS_WIDTH - FP16.fraction_width - counter.count),
-            rounder.significand.eq(shifter.shifted),
-            rounder.exponent.eq(exponent),
-            self.mass.eq(Cat(pipe.register(rounder.word[:-1], name="mass_register"), Const(0, 1))),
+            pack.significand.eq(shifter.shifted),
+            pack.exponent.eq(exponent),
+            self.mass.eq(Cat(pipe.register(pack.word[:-1], name="mass_register"), Const(0, 1))),
         ]
         return m

@@ -67,7 +67,7 @@ class PowerLane(Block):
         "scale": "constant",
         "power": "`latency` advances after the score",
     }
-    latency = 5
+    latency = 6
 
     def __init__(self):
         super().__init__({}, lambda p: {
@@ -103,24 +103,27 @@ class PowerLane(Block):
         difference = Signal(FRAME.width)
         m.d.comb += difference.eq(self.maximum - framed)
         kept = tables.FRAME_FRACTION + tables.WHOLE_WIDTH
-        far = pipe.register(absent | difference[kept:].any(), name="far_2")
+        absent = pipe.register(absent, name="absent_2")
+        beyond = pipe.register(difference[kept:], name="beyond_2")
         difference = pipe.register(difference[:kept], name="difference_2")
 
-        # 3. The exponent to base two.
+        # 3 and 4. The exponent to base two.
         m.submodules.multiplier = multiplier = TruncatedMultiplier(
             multiplicand_width=kept,
             multiplier_width=tables.SCALE_FRACTION + 1,
             dropped=tables.EXPONENT_DROPPED,
             centre=tables.EXPONENT_CENTRE,
+            pipelined=True,
         )
         m.d.comb += [
+            multiplier.advance.eq(self.advance),
             multiplier.multiplicand.eq(difference),
             multiplier.multiplier.eq(Cat(self.scale.fraction, 1)),
         ]
-        exponent = pipe.register(multiplier.product[tables.EXPONENT_GUARD:], name="exponent_3")
-        far = pipe.register(far, name="far_3")
+        exponent = pipe.register(multiplier.product[tables.EXPONENT_GUARD:], name="exponent_4")
+        far = pipe.register(absent | beyond.any(), name="far_4", stages=2)
 
-        # 4 and 5. The line of the fraction's complement: the table, then its evaluation.
+        # 5 and 6. The line of the fraction's complement: the table, then its evaluation.
         whole = Signal(tables.WHOLE_WIDTH)
         fraction, upper = exponent[:tables.EXPONENT_FRACTION], exponent[tables.EXPONENT_FRACTION:]
         m.d.comb += whole.eq(Mux(far | upper[tables.WHOLE_WIDTH:].any(), tables.ABSENT, upper))
@@ -129,6 +132,6 @@ class PowerLane(Block):
             lines.advance.eq(self.advance),
             lines.argument.eq(~fraction),
             self.power.whole.eq(pipe.register(whole, name="whole", stages=2)),
-            self.power.fraction.eq(pipe.register(lines.excess[:-1], name="fraction_5")),
+            self.power.fraction.eq(pipe.register(lines.excess[:-1], name="fraction_6")),
         ]
         return m

@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden import softmax_tables as tables
 from hw.arith.multiplier import TruncatedMultiplier
-from hw.arith.rounding import FloatRounder
+from hw.arith.rounding import RoundPack, SubnormalShift
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import FP16
@@ -36,7 +36,7 @@ class ProbabilityLane(Block):
         "keep": "with the value",
         "units": "with the value: it in units of the smallest FP16 number, 0 where it is not kept",
     }
-    latency = 3
+    latency = 4
 
     def __init__(self):
         super().__init__({}, lambda p: {
@@ -72,21 +72,23 @@ class ProbabilityLane(Block):
         enable = pipe.register(self.enable, name="enable_1")
         is_nan = pipe.register(self.enable & self.multiplier.has_nan, name="is_nan_1")
 
-        # 2. One rounding.
-        m.submodules.rounder = rounder = FloatRounder(
-            format="fp16", width=tables.PRODUCT_FRACTION + 1, exponent_width=_EXPONENT_WIDTH
-        )
+        # 2 and 3. One rounding.
+        sizes = {"width": tables.PRODUCT_FRACTION + 1, "exponent_width": _EXPONENT_WIDTH}
+        m.submodules.subnormal = subnormal = SubnormalShift(**sizes)
+        m.submodules.pack = pack = RoundPack(format="fp16", **sizes)
         upper = significand[-1]
         m.d.comb += [
-            rounder.significand.eq(Mux(upper, significand[1:], significand[:-1])),
-            rounder.sticky.eq(upper & significand[0]),
-            rounder.exponent.eq((FP16.bias + upper) - exponent),
-            rounder.is_nan.eq(is_nan),
+            subnormal.significand.eq(Mux(upper, significand[1:], significand[:-1])),
+            subnormal.exponent.eq((FP16.bias + upper) - exponent),
+            pack.exponent.eq(pipe.register(subnormal.exponent, name="exponent_2")),
+            pack.significand.eq(pipe.register(subnormal.shifted, name="significand_2")),
+            pack.sticky.eq(pipe.register(subnormal.lost | (upper & significand[0]), name="sticky_2")),
+            pack.is_nan.eq(pipe.register(is_nan, name="is_nan_2")),
         ]
-        value = pipe.register(rounder.word[:-1], name="value_2")
-        enable = pipe.register(enable & ~is_nan, name="enable_2")
+        value = pipe.register(pack.word[:-1], name="value_3")
+        enable = pipe.register(enable & ~is_nan, name="enable_3", stages=2)
 
-        # 3. The threshold.
+        # 4. The threshold.
         keep = Signal()
         number = FP16.layout(Cat(value, Const(0, 1)))
         hidden = Signal()
@@ -97,8 +99,8 @@ class ProbabilityLane(Block):
             shifter.value.eq(Cat(number.fraction, hidden)),
             shifter.amount.eq(number.exponent - hidden),
             units.eq(shifter.shifted & keep.replicate(UNITS_WIDTH)),
-            self.value.eq(Cat(pipe.register(value, name="value_3"), Const(0, 1))),
-            self.keep.eq(pipe.register(keep, name="keep_3")),
-            self.units.eq(pipe.register(units, name="units_3")),
+            self.value.eq(Cat(pipe.register(value, name="value_4"), Const(0, 1))),
+            self.keep.eq(pipe.register(keep, name="keep_4")),
+            self.units.eq(pipe.register(units, name="units_4")),
         ]
         return m

@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from golden import softmax_tables as tables
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
-from hw.arith.multiplier import UnsignedMultiplier
+from hw.arith.multiplier import TruncatedMultiplier
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import FP16
@@ -65,7 +65,7 @@ class RowMultiplier(Block):
 
     @property
     def latency(self):
-        return self.tree.latency + 6
+        return self.tree.latency + 7
 
     def circuit(self):
         m = Module()
@@ -76,7 +76,7 @@ class RowMultiplier(Block):
             valid = pipe.control(valid, name=f"valid_{stage}")
         last = pipe.register(self.last, name="last", stages=tree.latency + 1)
         row_valid = pipe.control(valid & last, name="row_valid_2")
-        for stage in range(3, 7):
+        for stage in range(3, 8):
             row_valid = pipe.control(row_valid, name=f"row_valid_{stage}")
         m.d.comb += self.row_valid.eq(row_valid)
 
@@ -98,25 +98,31 @@ class RowMultiplier(Block):
         exponent = pipe.register(exponent, name="exponent", stages=2)
         reciprocal = pipe.register(lines.excess[:-1], name="reciprocal_5")
 
-        m.submodules.product = product = UnsignedMultiplier(
-            multiplicand_width=tables.FRACTION + 1, multiplier_width=FP16.precision
+        m.submodules.product = multiplier = TruncatedMultiplier(
+            multiplicand_width=tables.FRACTION + 1, multiplier_width=FP16.precision, dropped=0, pipelined=True
         )
+        m.d.comb += [
+            multiplier.advance.eq(1),
+            multiplier.multiplicand.eq(Cat(reciprocal, 1)),
+            multiplier.multiplier.eq(significand),
+        ]
+        product = multiplier.product
+        exponent = pipe.register(exponent, name="exponent_6")
+
         carries = Signal()
         reduced = Signal(len(exponent))
         result = Signal(MULTIPLIER)
         m.d.comb += [
-            product.multiplicand.eq(Cat(reciprocal, 1)),
-            product.multiplier.eq(significand),
-            carries.eq(product.product[-1]),
+            carries.eq(product[-1]),
             reduced.eq(exponent - carries),
-            result.fraction.eq(Mux(carries, product.product[FP16.precision:], product.product[FP16.fraction_width:])),
+            result.fraction.eq(Mux(carries, product[FP16.precision:], product[FP16.fraction_width:])),
             result.exponent.eq(reduced[:tables.WHOLE_WIDTH] | reduced[tables.WHOLE_WIDTH:].any().replicate(
                 tables.WHOLE_WIDTH)),
         ]
         # A factor of 0 has no leading one.
-        with m.If(~significand[-1]):
+        with m.If(~product[FP16.fraction_width + tables.FRACTION:].any()):
             m.d.comb += result.exponent.eq(tables.ABSENT)
-        result = pipe.register(result, name="result_6")
+        result = pipe.register(result, name="result_7")
         m.d.comb += [self.row.fraction.eq(result.fraction), self.row.exponent.eq(result.exponent)]
         return m
 
