@@ -99,7 +99,7 @@ def _exponentials(scores, number, enable, scale):
 def _frame(number, scale_exponent):
     """Scores times 2**(scale_exponent - SCALE_BIAS), with FRAME_FRACTION fraction bits, as one's complements."""
     left = number.field + scale_exponent - (FP16.bias + FP16.fraction_width + tables.SCALE_BIAS - tables.FRAME_FRACTION)
-    magnitude = np.where(left >= 0, number.significand << np.maximum(left, 0), number.significand >> np.maximum(-left, 0))
+    magnitude = number.significand << np.maximum(left, 0) >> np.maximum(-left, 0)
     return np.where(number.sign == 1, ~magnitude, magnitude)
 
 
@@ -117,7 +117,8 @@ def _row_multiplier(total, factor):
     carries = product >> tables.FRACTION + FP16.fraction_width + 1
     negated = exponent + 2 + FP16.bias - number.field + left - carries
     absent = (number.significand == 0) | (total == 0)
-    return (product >> FP16.fraction_width + carries), np.where(absent, tables.ABSENT, np.minimum(negated, tables.ABSENT))
+    negated = np.where(absent, tables.ABSENT, np.minimum(negated, tables.ABSENT))
+    return product >> FP16.fraction_width + carries, negated
 
 
 def truncated_product(multiplicand, multiplier, dropped, centre):

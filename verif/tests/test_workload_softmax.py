@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from golden import softmax_tables
-from golden.attention import scores_reference, sddmm, softmax_reference, threshold_mask
+from golden.attention import scores_reference, sddmm, softmax_reference
 from golden.floats import FP16, from_float64, to_float64
 from golden.hash_bank_mapper import BankMap
 from golden.softmax_unit import ONE, decode_scale, encode_scale, softmax

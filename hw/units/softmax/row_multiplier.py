@@ -131,7 +131,9 @@ class RowMultiplier(Block):
         m.submodules.tree = tree = self.tree
         m.d.comb += tree.advance.eq(1)
         for bank, power in enumerate(self.powers):
-            shifter = m.submodules[f"shifter_{bank}"] = LogShifter(width=tables.SUM_FRACTION, amount_width=tables.WHOLE_WIDTH)
+            shifter = m.submodules[f"shifter_{bank}"] = LogShifter(
+                width=tables.SUM_FRACTION, amount_width=tables.WHOLE_WIDTH
+            )
             below = tables.SUM_FRACTION - tables.FRACTION - 1
             m.d.comb += [
                 shifter.value.eq(Cat(Const(0, below), power.fraction, 1)),
