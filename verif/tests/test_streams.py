@@ -8,6 +8,8 @@ from hw import stream
 from verif.harness import Result, run_job
 from verif.simulator import choose
 
+pytestmark = pytest.mark.slow
+
 SEED = int(os.environ.get("SEED", "1"))
 
 POINTS = [

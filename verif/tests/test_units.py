@@ -14,7 +14,7 @@ POINTS = {
     "dot_product_unit": [
         (False, {"n_lanes": 1}),
         (True, {"n_lanes": 5, "format": "bf16"}),
-        (False, {"n_lanes": 3, "format": "int8"}),
+        (True, {"n_lanes": 3, "format": "int8"}),
         (True, {"n_lanes": 12, "align_width": 23}),
         (True, {"n_lanes": 7, "align_width": 40, "format": "bf16"}),
         (True, {"n_lanes": 33, "format": "int8"}),
@@ -36,21 +36,21 @@ POINTS = {
     "hash_bank_mapper": [
         (False, {"n_columns": 1, "n_banks": 1}),
         (False, {"n_columns": 100, "n_banks": 8, "multiplier": "runtime"}),
-        (False, {"n_columns": 77, "n_banks": 4, "hash": "modular", "multiplier": None}),
+        (True, {"n_columns": 77, "n_banks": 4, "hash": "modular", "multiplier": None}),
         (True, {"n_columns": 1000, "n_banks": 16, "hash": "range", "multiplier": None, "n_indices": 3}),
-        (False, {"n_columns": 500, "n_banks": 8, "hash": "xor_fold", "multiplier": None}),
+        (True, {"n_columns": 500, "n_banks": 8, "hash": "xor_fold", "multiplier": None}),
         (True, {"n_columns": 4096, "n_banks": 32, "multiplier": 2531}),
     ],
     "data_aligner": [
         (False, {"n": 2, "width": 1}),
-        (False, {"n": 8, "width": 11}),
+        (True, {"n": 8, "width": 11}),
         (True, {"n": 16, "width": 64}),
     ],
     "bitonic_sorter": [
         (False, {"n": 2, "key_width": 1, "payload_width": 0}),
         (False, {"n": 8, "signed": True, "descending": True, "network": "odd_even"}),
         (True, {"n": 16, "key_width": 5, "payload_width": 3, "stable": True, "layers_per_stage": 3}),
-        (False, {"n": 4, "layers_per_stage": 0}),
+        (True, {"n": 4, "layers_per_stage": 0}),
         (True, {"n": 32, "key_width": 12, "payload_width": 7, "layers_per_stage": 1, "network": "odd_even"}),
     ],
     "sampled_array": [
@@ -61,7 +61,7 @@ POINTS = {
     ],
     "softmax_unit": [
         (False, {"n_banks": 1, "n_slots": 1}),
-        (False, {"n_banks": 2, "n_slots": 3}),
+        (True, {"n_banks": 2, "n_slots": 3}),
         (True, {"n_banks": 1, "n_slots": 16}),
         (True, {"n_banks": 8, "n_slots": 5}),
         (True, {"n_banks": 32, "n_slots": 2}),
