@@ -18,7 +18,13 @@ def tidy(module, black_box=False):
     body = _replications(plain_selections(body))
     body = _fold_nets(header, body)
     body = _group_registers(plain_reductions(body))
-    return ("(* blackbox *)\n" if black_box else "") + f"module {name} (\n{header}\n);\n{body}\n"
+    text = f"module {name} (\n{header}\n);\n{body}\n"
+    return undriven(f"(* blackbox *)\n{text}") if black_box else text
+
+
+def undriven(text):
+    """Tell Verilator that the outputs of these modules are driven by what takes their place."""
+    return f"/* verilator lint_off UNDRIVEN */\n{text}/* verilator lint_on UNDRIVEN */\n"
 
 
 # Ports -----------------------------------------------------------------------------------------------------------

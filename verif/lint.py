@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hw.cli import add_block_arguments, blocks_from, reporting_errors
 from hw.package import build_package, write_files
+from hw.verilog import undriven
 from verif.simulator import verilator_environment
 
 # Verilator's warnings that do not apply to generated RTL, each with its reason; all others are errors.
@@ -99,9 +100,7 @@ def lint(files, tops, by_module=False):
     Verilator and Icarus expand every instance, which takes minutes for hundreds of lanes; ``by_module`` gives them
     each module alone, with the ports of those that it instantiates. Yosys always sees the whole design.
     """
-    sources = {
-        name: _BLACK_BOX.sub(lambda box: _undriven(box[0]), text) for name, text in files.items() if name.endswith(".v")
-    }
+    sources = {name: text for name, text in files.items() if name.endswith(".v")}
     report = {"names": names(sources), "verilator": [], "yosys": [], "icarus": []}
     for top in tops:
         _collect(report, sources, top, (yosys,) if by_module else (yosys, verilator, icarus))
@@ -111,12 +110,7 @@ def lint(files, tops, by_module=False):
     return report
 
 
-# The outputs of a black box are driven by what takes its place.
 _BLACK_BOX = re.compile(r"^\(\* blackbox \*\)\nmodule .*?^endmodule\n", re.MULTILINE | re.DOTALL)
-
-
-def _undriven(text):
-    return f"/* verilator lint_off UNDRIVEN */\n{text}/* verilator lint_on UNDRIVEN */\n"
 
 
 def _collect(report, sources, top, tools):
@@ -139,7 +133,7 @@ def modules_alone(sources):
         children = dict.fromkeys(re.findall(r"^  (\w+) \w+ \($", body, re.MULTILINE))
         stubs = [ports[child] for child in children if child in ports]
         stubs = "".join(f"{stub});\nendmodule\n" for stub in stubs).replace("output reg ", "output wire ")
-        alone[name] = (_undriven(stubs) if stubs else "") + body + "\n"
+        alone[name] = (undriven(stubs) if stubs else "") + body + "\n"
     return alone
 
 
