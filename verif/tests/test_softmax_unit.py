@@ -10,6 +10,8 @@ from verif.bench import Batch
 from verif.benches.softmax_unit import pack_probabilities, pack_scores
 from verif.stream_times import stream_times
 
+pytestmark = pytest.mark.slow
+
 POINTS = [(1, 16), (4, 1), (8, 4)]
 
 

@@ -18,6 +18,8 @@ from verif.bench import Batch
 from verif.benches.softmax_unit import pack_probabilities, pack_scores
 from verif.recorded import replay
 
+pytestmark = pytest.mark.slow
+
 HEADS = (0, 1)
 MOST_FLIPS = 15
 N_BANKS = 8
