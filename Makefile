@@ -65,9 +65,14 @@ readme: $(VENV)/ready ## renew the generated tables of README.md
 
 figures: $(VENV)/ready ## measure the README's figures anew; needs LIBERTY
 	@mkdir -p $(TMPDIR)
-	$(PY) -m hw synth all --config small --liberty $(LIBERTY) -o $(BUILD)/synth
-	for unit in dot_product_unit token_selector hash_bank_mapper bitonic_sorter; do \
-	  $(PY) -m hw synth $$unit --config edge --liberty $(LIBERTY) -o $(BUILD)/synth || exit; done
+	for recipe in area A; do \
+	  for unit in dot_product_unit token_selector hash_bank_mapper bitonic_sorter; do \
+	    for config in small edge; do \
+	      $(PY) -m hw synth $$unit --config $$config --recipe $$recipe --liberty $(LIBERTY) -o $(BUILD)/synth || exit; \
+	    done; \
+	  done; \
+	  $(PY) -m hw synth vector_unit --config tiny --recipe $$recipe --liberty $(LIBERTY) -o $(BUILD)/synth || exit; \
+	done
 	$(PY) -m hw readme --reports $(BUILD)/synth
 
 list: $(VENV)/ready ## the blocks and their parameters

@@ -13,8 +13,14 @@ from hw.package import build_package
 from hw.registry import BLOCKS, PRESETS, UNITS, make_block
 
 FIGURES = Path("docs/figures.json")
-FIGURE_ROWS = [(unit, config) for config in ("small", "edge") for unit in UNITS if (unit, config) != ("vector_unit", "edge")]
-"""What the table of figures shows; the vector unit at edge takes a synthesis too long to repeat at leisure."""
+FIGURE_ROWS = [
+    (unit, config, recipe)
+    for recipe in ("area", "A")
+    for unit in UNITS
+    # The vector unit at edge would be a synthesis too long to repeat at leisure.
+    for config in (("tiny",) if unit == "vector_unit" else ("small", "edge"))
+]
+"""Block, preset and recipe of each row of the table of figures."""
 
 
 def block_table():
@@ -23,14 +29,20 @@ def block_table():
     for unit in BLOCKS:
         blocks = {config: make_block(unit, config) for config in PRESETS}
         members = contract.members(blocks["small"])
-        ports = {
-            direction: ", ".join(f"`{member['name']}`" for member in members if member["direction"] == direction)
-            for direction in ("input", "output")
-        }
+        ports = {direction: _names(members, direction) for direction in ("input", "output")}
         latency = " / ".join(str(block.latency) for block in blocks.values())
-        rows.append([f"`{unit}`", summary(blocks["small"]), ports["input"], ports["output"], latency])
+        what = summary(blocks["small"]).replace("|", "\\|")
+        rows.append([f"`{unit}`", what, ports["input"], ports["output"], latency])
     headers = ["block", "what it does", "in", "out", f"latency in clocks ({' / '.join(PRESETS)})"]
     return tabulate(rows, headers=headers, tablefmt="github")
+
+
+def _names(members, direction):
+    """The members of one direction; of numbered ones only the first and the last."""
+    names = [member["name"] for member in members if member["direction"] == direction]
+    numbered = [name for name in names if re.fullmatch(r"\w+_\d+", name)]
+    shown = [f"`{name}`" for name in names if name not in numbered]
+    return ", ".join(([f"`{numbered[0]}` … `{numbered[-1]}`"] if numbered else []) + shown)
 
 
 def verilog_digest(unit, config):
@@ -40,37 +52,43 @@ def verilog_digest(unit, config):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+FIGURES_SHOWN = {
+    "flip_flops": "flip-flops",
+    "memory_bits": "memory bits",
+    "area_um2": "µm²",
+    "gate_equivalents": "gate equivalents",
+    "period_ps": "period ps",
+    "period_wire_load_ps": "with wire load",
+}
+
+
 def figure_table():
     """Area and timing of every block from the committed measurements."""
     data = json.loads(FIGURES.read_text())
     rows = []
     for entry in data["figures"]:
         parameters = ", ".join(f"{name}={value}" for name, value in PRESETS[entry["config"]][entry["unit"]].items())
-        rows.append(
-            [f"`{entry['unit']}`", f"{entry['config']} ({parameters})"]
-            + [f"{entry[key]:,}" for key in ("flip_flops", "memory_bits", "area_um2", "gate_equivalents", "period_ps")]
-        )
-    headers = ["block", "configuration", "flip-flops", "memory bits", "µm²", "gate equivalents", "period ps"]
-    align = ("left", "left", *["right"] * 5)
+        row = [f"`{entry['unit']}`", f"{entry['config']} ({parameters})", entry["recipe"]]
+        rows.append(row + [f"{entry[key]:,}" for key in FIGURES_SHOWN])
+    headers = ["block", "configuration", "recipe", *FIGURES_SHOWN.values()]
+    align = ["left"] * 3 + ["right"] * len(FIGURES_SHOWN)
     return tabulate(rows, headers=headers, tablefmt="github", colalign=align) + "\n\n" + "\n".join(data["notes"])
 
 
 def measured(folder):
     """The committed form of the reports that ``make synth`` wrote to a folder for the rows of the table."""
     figures, notes = [], {}
-    for unit, config in FIGURE_ROWS:
-        report = json.loads(Path(folder, f"{unit}_{config}.json").read_text())
-        counts, delay = report["figures"], report["delay"]
+    for unit, config, recipe in FIGURE_ROWS:
+        name = f"{unit}_{config}" + ("" if recipe == "area" else f"_{recipe}")
+        report = json.loads(Path(folder, f"{name}.json").read_text())
+        values = {**report["figures"], **report["delay"]}
         figures.append(
             {
                 "unit": unit,
                 "config": config,
+                "recipe": recipe,
                 "verilog_sha256": verilog_digest(unit, config),
-                "flip_flops": counts["flip_flops"],
-                "memory_bits": counts["memory_bits"],
-                "area_um2": round(counts["area_um2"]),
-                "gate_equivalents": round(counts["gate_equivalents"]),
-                "period_ps": round(delay["period_ps"]),
+                **{key: round(values[key]) for key in FIGURES_SHOWN},
             }
         )
         notes.update(dict.fromkeys(note for note in synth.notes(report) if not note.startswith("flattening")))
