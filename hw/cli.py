@@ -49,6 +49,8 @@ def block_from(options):
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise UsageError(f"parameter {text!r} must have the form name=value")
+        if name in assignments:
+            raise UsageError(f"parameter {name!r} is given twice: {assignments[name]!r} and {value!r}")
         assignments[name] = value
     try:
         return make_block(options.unit, options.config, assignments)
@@ -62,7 +64,8 @@ def blocks_from(options):
         return {options.unit: block_from(options)}
     if options.param:
         raise UsageError(f"parameter {options.param[0]!r} needs the name of the block that it belongs to")
-    options.config = options.config or "small"
+    if options.config is None:
+        options.config = "small"
     try:
         return {name: make_block(name, options.config) for name in UNITS}
     except ValueError as error:

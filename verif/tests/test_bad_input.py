@@ -115,12 +115,20 @@ def test_value_out_of_range(tmp_path, unit, text, words):
         ("bitonic_sorter", "n=many", ["n", "many", "power of two"]),
         ("bitonic_sorter", "n=4.5", ["n", "4.5", "power of two"]),
         ("bitonic_sorter", "n=", ["n", "''", "power of two"]),
+        ("bitonic_sorter", "n=1e1", ["n", "'1e1'", "power of two"]),
+        ("bitonic_sorter", "n=1_6", ["n", "'1_6'", "power of two"]),
+        ("bitonic_sorter", "n=\uff14", ["n", "'\uff14'", "power of two"]),
+        ("bitonic_sorter", "n=0x" + "1" * 9000, ["n", "'0x111", "power of two"]),
         ("bitonic_sorter", "signed=perhaps", ["signed", "perhaps", "true", "false"]),
         ("dot_product_unit", "n_lanes=none", ["n_lanes", "none", "integer"]),
     ],
 )
 def test_value_of_the_wrong_type(tmp_path, unit, text, words):
     refused(invoke("verilog", tmp_path, unit, "-p", text), *words)
+
+
+def test_parameter_given_twice(command, tmp_path):
+    refused(invoke(command, tmp_path, "bitonic_sorter", "-p", "n=4", "n=8"), "'n'", "twice", "'4'", "'8'")
 
 
 @pytest.mark.parametrize("multiplier", ["2", "64", "0"])
@@ -234,6 +242,18 @@ def test_output_folder_that_is_a_file(command, tmp_path):
     target.write_text("mine\n")
     refused(call("hw", command, "bitonic_sorter", "--config", "tiny", "-o", target), str(target), "cannot write")
     assert target.read_text() == "mine\n"
+
+
+def test_build_folder_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("mine\n")
+    result = run("verif", "bitonic_sorter", "-p", "n=2", BUILD_ROOT=str(tmp_path / "file"))
+    refused(result, str(tmp_path / "file"), "cannot write")
+
+
+def test_folder_of_waveforms_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("mine\n")
+    result = call("verif", "bitonic_sorter", "-p", "n=2", f"--waves={tmp_path / 'file'}")
+    refused(result, str(tmp_path / "file"), "cannot write")
 
 
 @pytest.mark.parametrize("name", ["1sorter", "a-b", "", "caf\u00e9", "module", "small"])
