@@ -24,7 +24,7 @@ POINTS = {
         (False, {"n_engines": 1, "n_lanes": 1, "bank_depth": 2}),
         (True, {"n_engines": 4, "n_lanes": 3, "bank_depth": 5}),
         (True, {"n_engines": 2, "n_lanes": 5, "bank_depth": 17, "format": "bf16"}),
-        (True, {"n_engines": 8, "n_lanes": 4, "bank_depth": 32}),
+        (True, {"n_engines": 8, "n_lanes": 2, "bank_depth": 32}),
     ],
     "token_selector": [
         (False, {"width": 1, "height": 1, "channels": 1, "patch": 1, "n_values": 1}),
