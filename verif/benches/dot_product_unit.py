@@ -146,12 +146,13 @@ def _zero_times_large(fmt, rng, shape):
 
 
 def _subnormal_tie(fmt, rng, shape):
-    """A sum just above or below halfway between two subnormals of the narrow format."""
-    shape = (max(2, shape[0]), shape[1])
+    """A sum just above, on or just below halfway between two subnormals of the narrow format, of any size."""
+    shape = (1 if shape[1] > 1 else 2, shape[1])
     query, key = np.zeros((2, *shape), np.int64)
-    query.flat[0], key.flat[0] = 2 * int(rng.integers(0, 16)) + 1, _one(fmt) - (1 << fmt.fraction_width)
+    odd = 2 * int(rng.integers(0, 1 << rng.integers(0, fmt.fraction_width))) + 1
+    query.flat[0], key.flat[0] = odd, _one(fmt) - (1 << fmt.fraction_width)
     tiny = max(1, fmt.bias - 20) << fmt.fraction_width
-    query.flat[-1], key.flat[-1] = 1, tiny | int(rng.integers(2)) * fmt.sign_bit
+    query.flat[-1], key.flat[-1] = int(rng.integers(4) > 0), tiny | int(rng.integers(2)) * fmt.sign_bit
     return [query, key]
 
 
@@ -276,7 +277,8 @@ def _zero_bytes(fmt, rng, shape):
 
 # Odd numbers of kinds, so that every kind comes with every eighth turn.
 FLOAT_KINDS = (
-    _nan, _zero_sum, _subnormal, _near_miss, _overflow, _infinite, _gaussian, _two_infinities, _any, _cancelling,
-    _infinite_zero, _boundary, _ramp, _close, _subnormal, _gaussian, _ramp, _zero_times_large, _subnormal_tie,
+    _nan, _zero_sum, _subnormal, _near_miss, _subnormal_tie, _overflow, _infinite, _gaussian, _two_infinities, _any,
+    _cancelling, _subnormal_tie, _infinite_zero, _boundary, _ramp, _close, _subnormal, _gaussian, _ramp,
+    _zero_times_large, _subnormal_tie,
 )
 INTEGER_KINDS = (_extreme_bytes, _zero_bytes, _bytes, _cancelling_bytes, _all_lowest, _bytes, _bytes)

@@ -146,7 +146,8 @@ class TokenSelectorBench(Bench):
         flipped = (reference & 0x7FFF == 0) & ~decides & (self.rng.random(n) < (1.0 if style == "empty" else 0.5))
         latent = np.where(flipped, reference ^ NEGATIVE_ZERO, latent)
         if style == "tau_illegal":
-            tau = int(self.rng.choice([tau | 0x8000 if tau else 0x8001, 0x7C01, 0xFC00, 0xFE00]))
+            tau = int(self.rng.choice([tau | 0x8000 if tau else 0x8001, 0x7C00 | 1 << self.rng.integers(10), 0xFC00, 0xFE00],
+                                      p=[0.35, 0.45, 0.1, 0.1]))
         elif style == "empty" and self.rng.random() < 0.2:
             tau = INFINITY
         return latent, tau
