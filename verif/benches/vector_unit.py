@@ -22,6 +22,7 @@ class VectorUnitBench(Bench):
     required_bins = frozenset({op.name.lower() for op in VectorOp}) | {
         "nan", "inf", "subnormal", "empty_row", "one_term_row", "read_after_write", "undefined_code", "disabled_engine",
         "nan_total", "inf_total", "sum_over_lanes", "sum_over_engine", "sum_over_all", "zero_total",
+        "infinite_maximum", "maximum_of_nothing",
     }
 
     def __init__(self, block, seed):
@@ -50,7 +51,8 @@ class VectorUnitBench(Bench):
     def batch(self, count):
         parts = [self._writes(), self._corners()]
         while sum(map(len, parts)) < max(count, SHORTEST):
-            parts.append(self.rng.choice([self._mixed, self._mixed, self._rows, self._extremes, self._after_write])())
+            parts.append(self.rng.choice([self._mixed, self._mixed, self._rows, self._extremes, self._maxima,
+                                           self._after_write])())
         commands = Commands.join(*parts)
         for kind in (ADDING_OPS, (VectorOp.MAXIMUM,)):
             begins = np.flatnonzero(np.isin(commands.operation, kind))
@@ -120,6 +122,23 @@ class VectorUnitBench(Bench):
         commands.enable[:] = position[:, None] < np.repeat(counts, lengths, axis=0)
         return commands
 
+    def _maxima(self):
+        """Short maxima back to back, in which most terms count: of nothing, NaNs and infinities among them."""
+        rng, fmt = self.rng, self.format
+        commands = self._blank(8)
+        commands.operation[:] = VectorOp.MAXIMUM
+        commands.scope[:] = rng.choice([Scope.LANES, Scope.LANES, Scope.ENGINE, Scope.ALL], 8)
+        commands.first[:] = rng.random(8) < 0.8
+        commands.last[:] = rng.random(8) < 0.8
+        commands.lane_enable[:] = rng.random(commands.lane_enable.shape) < rng.choice([0.2, 0.9])
+        special = rng.choice([fmt.infinity, fmt.infinity | fmt.sign_bit, fmt.nan], commands.a.shape)
+        commands.a[:] = np.where(rng.random(commands.a.shape) < 0.2, special, commands.a)
+        commands.scope[:2] = Scope.LANES
+        commands.first[:2] = commands.last[:2] = True
+        commands.lane_enable[0, :, 0], commands.lane_enable[1] = False, True
+        commands.a[1, 0] = fmt.infinity
+        return commands
+
     def _after_write(self):
         """Reads and SpMM rows of words that the command before has written."""
         commands = self._blank(4)
@@ -184,7 +203,8 @@ class VectorUnitBench(Bench):
         outside.operation[:] = [VectorOp.READ_BANK, VectorOp.SPMM][:len(outside)]
         outside.address[:] = self.outside.max(initial=0)
         outside.last[:] = True
-        return Commands.join(each, special, invalid, outside, self._near_tie(), self._after_write(), self._extremes())
+        return Commands.join(each, special, invalid, outside, self._near_tie(), self._after_write(),
+                             self._maxima(), self._extremes())
 
     def _near_tie(self):
         """Just above 2.5 times the smallest subnormal: the bit that decides is far below."""
@@ -260,6 +280,9 @@ class VectorUnitBench(Bench):
         bins["inf_total"] = int((totals == FP32.infinity).sum())
         for code, name in ((0, "lanes"), (1, "engine"), (2, "all")):
             bins[f"sum_over_{name}"] = int((adding & (np.minimum(scope, 2) == code)).sum())
+        maximum = giver == VectorOp.MAXIMUM
+        bins["infinite_maximum"] = int((results.single[maximum] == FP32.infinity).any(1).sum())
+        bins["maximum_of_nothing"] = int((results.single[maximum] == FP32.infinity | FP32.sign_bit).any(1).sum())
         zeros = adding & (scope == Scope.LANES) & (results.single[:, 0] == 0)
         bins["zero_total"] = int(zeros.sum())
         return bins
