@@ -1,0 +1,1 @@
+"""The core: blocks put together under commands."""
