@@ -34,7 +34,7 @@ class Cell:
     name: str
     area: float
     usable: bool = True
-    storage: str | None = None  # "flip-flop", "latch" or None
+    storage: str | None = None  # "flip-flop", "latch", "clock gate" or None
     inputs: dict = field(default_factory=dict)
     functions: dict = field(default_factory=dict)
 
@@ -216,10 +216,10 @@ def _cell(group, femtofarad):
         cell = Cell(group.name, float(area))
     except ValueError:
         raise ValueError(f"cell {group.name} has area {area!r}") from None
-    cell.usable = group.values.get("dont_use", "false").lower() != "true" and "clock_gating_integrated_cell" not in (
-        group.values
-    )
-    if kinds & {"ff", "ff_bank"}:
+    cell.usable = group.values.get("dont_use", "false").lower() != "true"
+    if "clock_gating_integrated_cell" in group.values:
+        cell.storage = "clock gate"
+    elif kinds & {"ff", "ff_bank"}:
         cell.storage = "flip-flop"
     elif kinds & {"latch", "latch_bank", "statetable"}:
         cell.storage = "latch"

@@ -48,7 +48,7 @@ def count(netlist, top, library, folder):
     """
     counts = instance_counts(netlist, top)
     inferred = json.loads((folder / "memories.json").read_text())
-    figures = {"cells": 0, "flip_flops": 0, "latches": 0, "memory_bits": 0}
+    figures = {"cells": 0, "flip_flops": 0, "latches": 0, "clock_gates": 0, "memory_bits": 0}
     if library:
         figures |= {"area_um2": 0.0, "sequential_um2": 0.0, "combinational_um2": 0.0}
     cells, rows = Counter(), []
@@ -69,6 +69,7 @@ def count(netlist, top, library, folder):
             figures["cells"] += amount * number
             figures["flip_flops"] += amount * number * (storage == "flip-flop")
             figures["latches"] += amount * number * (storage == "latch")
+            figures["clock_gates"] += amount * number * (storage == "clock gate")
             if library:
                 figures["area_um2"] += amount * number * area
                 figures["sequential_um2" if storage else "combinational_um2"] += amount * number * area

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hw.synthesis.adders import FOLD, ROW_PREFIXES, STUBS, library_rules
 
 MEMORY_PREFIX = "memory_"
+SMALLEST_GATED_SET = 8
 GATES = "cmos"  # Yosys' own gates for which it knows transistor counts
 
 
@@ -13,13 +14,15 @@ class Recipe:
     """One way from RTL to cells.
 
     ``abc`` is the script of ABC, ``{D}`` standing for the wanted delay; ``adder_cells`` maps rows of adders to the
-    library's own adder cells; ``flatten`` is the mode used unless another is asked for.
+    library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock gate in place of a
+    multiplexer each; ``flatten`` is the mode used unless another is asked for.
     """
 
     name: str
     doc: str
     abc: str
     adder_cells: bool = True
+    clock_gates: bool = True
     booth: bool = False
     flatten: str = "auto"
     whole: int = 120_000
@@ -35,10 +38,16 @@ RECIPES = {
             "&get -n; &st; &syn4; &dch -f; &nf -R 1000 -F 10; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",
         ),
         Recipe(
+            "speed",
+            "short delay: structure of the RTL kept, mapping without choices, buffering, sizing for the wanted period",
+            "strash; map -a -B 0.9; topo; buffer -c; upsize {D}; dnsize {D}; stime -p",
+        ),
+        Recipe(
             "A",
             "the recipe under which the published peers were measured; flat, adders as plain logic",
             "&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",
             adder_cells=False,
+            clock_gates=False,
             flatten="flat",
         ),
     )
@@ -88,6 +97,8 @@ def commands(recipe, files, top, library, folder, flatten, period_ps):
         (folder / "constraints").write_text(
             f"set_driving_cell {library.buffer.name}\nset_load {output_load(library):.3f}\n"
         )
+        if recipe.clock_gates:
+            job += [f"clockgate -liberty cells.lib -min_net_size {SMALLEST_GATED_SET}"]
         job += ["dfflibmap -liberty cells.lib", "opt -fast"]
         if adder_cells:
             job += ["techmap -map cells.v", "techmap", "opt -fast"]

@@ -42,7 +42,7 @@ set_load {load} [all_outputs]
 if {{[llength [all_registers -clock_pins]]}} {{
   worst registers [find_timing_paths -from [all_registers -clock_pins] -to [all_registers -data_pins]]
   puts "figure-path begin"
-  report_checks -from [all_registers -clock_pins] -to [all_registers -data_pins]
+  report_checks -from [all_registers -clock_pins] -to [all_registers -data_pins] -fields {{capacitance slew}}
 }} else {{
   puts "figure-path begin"
   report_checks
