@@ -24,11 +24,26 @@ class CoreSizes:
     vmem_depth: int = 64
     omem_depth: int = 1024
     n_masks: int = 2
+    latent_width: int = 8
+    latent_height: int = 8
+    channels: int = 3
+    patch: int = 2
+    reference: str = "last"
 
     @property
     def row_word(self):
         """Elements of a word of IMEM and of a beat of the load and store streams."""
         return max(self.n_banks, 2 * self.n_lanes, self.simd_lanes)
+
+    @property
+    def row_part(self):
+        """Elements of a word of IMEM that can be written alone: a bank."""
+        return min(self.row_word // self.n_banks, self.simd_lanes)
+
+    @property
+    def row_parts(self):
+        """Banks of IMEM."""
+        return self.row_word // self.row_part
 
     @property
     def hash_width(self):
