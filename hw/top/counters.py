@@ -1,0 +1,40 @@
+"""The core's counters: what they are called, what they count, and the registers."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from golden.core_counters import COUNTERS, COUNTER_WIDTH
+from hw.block import Block
+
+__all__ = ["COUNTERS", "COUNTER_WIDTH", "CoreCounters"]
+
+_STEP_WIDTH = 17
+"""Bits of what is added in one clock: at most the rows of a command times its keys, over several clocks."""
+
+
+class CoreCounters(Block):
+    """One register a counter: each clock it grows by its step; ``clear`` sets all to zero. They wrap around."""
+
+    members_doc = {
+        "steps": "what to add to each counter",
+        "clear": "set all to zero",
+        "totals": "the counters",
+    }
+
+    def __init__(self):
+        super().__init__({}, lambda p: {
+            "steps": In(data.ArrayLayout(_STEP_WIDTH, len(COUNTERS))),
+            "clear": In(1),
+            "totals": Out(data.ArrayLayout(COUNTER_WIDTH, len(COUNTERS))),
+        })
+
+    def circuit(self):
+        m = Module()
+        totals = [Signal(COUNTER_WIDTH, name=name) for name in COUNTERS]
+        for index, total in enumerate(totals):
+            m.d.sync += total.eq(total + self.steps[index])
+            m.d.comb += self.totals[index].eq(total)
+        with m.If(self.clear):
+            m.d.sync += [total.eq(0) for total in totals]
+        return m
