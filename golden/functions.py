@@ -1,11 +1,12 @@
-"""The function units, bit for bit: exponential, reciprocal and reciprocal square root of floating-point words."""
+"""The function units, bit for bit: exponential, reciprocal, reciprocal square root and GELU of floating-point words."""
 
 import numpy as np
 
 from golden.floats import FP16, bit_length, decode
 from golden.function_tables import exponential_tables, reciprocal_root_table, reciprocal_table
+from golden.gelu_tables import FRACTION, TAIL_INDEX_WIDTH, gelu_tables
 
-__all__ = ["exponential", "reciprocal", "reciprocal_root"]
+__all__ = ["exponential", "reciprocal", "reciprocal_root", "gelu"]
 
 
 def exponential(x, fmt=FP16):
@@ -73,6 +74,38 @@ def reciprocal_root(x, fmt=FP16):
     word = _pack(value, fmt.bias - 1 - (exponent - fmt.bias - octave) // 2, fmt)
     word = np.where(number.is_inf, 0, np.where(number.is_zero, fmt.infinity | number.sign << (fmt.width - 1), word))
     return np.where(number.is_nan | ((number.sign == 1) & ~number.is_zero), fmt.nan, word).astype(fmt.dtype)
+
+
+def gelu(x, fmt=FP16):
+    """``x * Phi(x)``, Phi the normal distribution: at most 2 ulp or, if that is more, 2**-15 from the exact value.
+
+    Words of ``fmt`` in and out, any shape. All is divided by the power of two of x. With m the significand, the result
+    is ``m / 2 + line`` or, for negative x, ``m / 2 - line`` up to 2, and ``m - line`` or ``line`` from there on; lines
+    are rounded down to FRACTION fraction bits. It is normalised and rounded half up. From 4 on a constant takes the
+    line's place, and below 2**-11 there is none: GELU is x / 2. GELU(-Inf) is -0.
+    """
+    number, tables = decode(fmt, x), gelu_tables(fmt)
+    fraction = number.significand & ((1 << fmt.fraction_width) - 1)
+    significand = np.where(number.is_inf, 1 << fmt.fraction_width, number.significand) << FRACTION - fmt.fraction_width
+    exponent, negative = number.field - fmt.bias, number.sign == 1
+
+    line = np.zeros(fraction.shape, dtype=np.int64)
+    for octave, table in enumerate((*tables.even, tables.rest), start=1 - len(tables.even)):
+        chosen = exponent == octave
+        line[chosen] = table(fraction[chosen]) >> table.slope_shift
+    steps = np.zeros(1 << TAIL_INDEX_WIDTH, dtype=np.int64)
+    steps[:len(tables.tail)] = tables.tail
+    line = np.where(exponent == 2, steps[fraction >> fmt.fraction_width - TAIL_INDEX_WIDTH], line)
+
+    half = significand >> 1
+    from_two = np.where(negative, line, significand - line)
+    total = np.where(exponent >= 1, from_two, np.where(negative, half - line, half + line))
+    # What is left of a negative number from 2 on is in units of 2.
+    field = np.where(negative & (exponent >= 1), fmt.bias + 1, number.field)
+    left = np.minimum(FRACTION + 1 - bit_length(total), field - 1)
+    rounded = (((total << left) >> FRACTION - fmt.fraction_width - 1) + 1) >> 1
+    word = np.where(total == 0, 0, (field - left - 1 << fmt.fraction_width) + rounded)
+    return np.where(number.is_nan, fmt.nan, word | number.sign << fmt.width - 1).astype(fmt.dtype)
 
 
 def _normalise(number, fmt):

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Const, Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib.wiring import In, Out
 
 from golden import function_tables, softmax_tables
 from golden.floats import FORMATS
 from hw.arith.compressor import Heap
 from hw.arith.multiplier import add_unsigned_product
+from hw.arith.tables import look_up
 from hw.block import Block
 from hw.params import Parameters, choice, integer
 from hw.pipeline import Pipeline
@@ -71,8 +72,8 @@ class LinearSegments(Block):
         index, offset = self.argument[table.offset_width:], self.argument[:table.offset_width]
         one = 1 << table.fraction_width
         fractions = [value - one for value in table.intercepts]
-        intercept = self._look_up(m, "intercept", index, fractions, table.fraction_width)
-        slope = self._look_up(m, "slope", index, table.slopes, table.slope_width)
+        intercept = look_up(m, "intercept", index, fractions, table.fraction_width)
+        slope = look_up(m, "slope", index, table.slopes, table.slope_width)
         intercept = pipe.register(intercept, name="intercept_1")
         slope = pipe.register(slope, name="slope_1")
         offset = pipe.register(~offset if table.falling else offset, name="offset_1")
@@ -84,18 +85,3 @@ class LinearSegments(Block):
         add_unsigned_product(m, heap, slope, offset, "partial")
         m.d.comb += self.excess.eq(heap.total()[below:])
         return m
-
-    def _look_up(self, m, name, index, values, width):
-        """A table in logic: each place of the word is a constant with one bit a segment, moved down by the index.
-
-        Where the constant's last bit would be 0 the inverse is stored: Verilog would show it with fewer bits.
-        """
-        word = Signal(width, name=name)
-        for place in range(width):
-            bits = [value >> place & 1 for value in values]
-            inverted = bits[-1] == 0
-            constant = sum((bit ^ inverted) << segment for segment, bit in enumerate(bits))
-            column = Signal(len(values), name=f"{name}_column_{place}")
-            m.d.comb += column.eq(Const(constant, len(values)) >> index)
-            m.d.comb += word[place].eq(~column[0] if inverted else column[0])
-        return word

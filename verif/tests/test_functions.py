@@ -8,6 +8,7 @@ import pytest
 from golden import functions
 from golden.floats import FORMATS
 from hw.arith.exponential import Exponential
+from hw.arith.gelu import Gelu
 from hw.arith.reciprocal import Reciprocal
 from hw.arith.reciprocal_root import ReciprocalRoot
 from hw.package import build_package
@@ -21,6 +22,7 @@ UNITS = {
     Exponential: functions.exponential,
     Reciprocal: functions.reciprocal,
     ReciprocalRoot: functions.reciprocal_root,
+    Gelu: functions.gelu,
 }
 
 

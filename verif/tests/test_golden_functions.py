@@ -1,11 +1,14 @@
 """The golden functions on every word of both 16-bit formats: error, monotony, exact points, specials; the fits."""
 
+import math
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
-from golden import function_tables
+from golden import function_tables, gelu_tables
 from golden.floats import BF16, FP16, bit_length, is_nan, to_float64
-from golden.functions import exponential, reciprocal, reciprocal_root
+from golden.functions import exponential, gelu, reciprocal, reciprocal_root
 
 FORMATS = pytest.mark.parametrize("fmt", [FP16, BF16], ids=lambda fmt: fmt.name)
 WORDS = np.arange(1 << 16)
@@ -120,8 +123,62 @@ def test_reciprocal_root_specials(fmt):
     assert np.all(reciprocal_root(negative, fmt) == fmt.nan)
 
 
+def exact_gelu(x):
+    """x * Phi(x); erfc keeps the relative precision of the tail, to a few units of 2**-52."""
+    return np.array([value / 2 * math.erfc(-value / math.sqrt(2)) for value in x])
+
+
 @FORMATS
-@pytest.mark.parametrize("function", [exponential, reciprocal, reciprocal_root])
+def test_gelu_error(fmt):
+    chosen = finite(fmt, WORDS)
+    x = to_float64(fmt, WORDS[chosen])
+    exact = exact_gelu(x)
+    error = np.abs(values(fmt, gelu(WORDS[chosen], fmt)) - exact)
+    ulps = error / last_place(fmt, exact)
+    share = error / np.maximum(2 * last_place(fmt, exact), 2.0**-15)
+    print(f"{fmt.name}: {len(x)} arguments, at most {share.max():.4f} of what is allowed, at {x[share.argmax()]}, "
+          f"{ulps[x > 0].max():.4f} ulp above 0, {ulps[(x < 0) & (x > -2)].max():.4f} from -2 on")
+    assert len(x) > 60000 and share.max() <= 1
+    # Better than asked for: relative precision for small numbers, although their errors would not count.
+    assert ulps[x > -2].max() <= 2 and ulps[x > 0].max() <= 1.1
+
+
+@FORMATS
+def test_gelu_specials_and_signs(fmt):
+    points = {0: 0, fmt.sign_bit: fmt.sign_bit, fmt.infinity: fmt.infinity, fmt.infinity | fmt.sign_bit: fmt.sign_bit,
+              fmt.infinity - 1: fmt.infinity - 1, (fmt.infinity - 1) | fmt.sign_bit: fmt.sign_bit, 2: 1,
+              2 | fmt.sign_bit: 1 | fmt.sign_bit}
+    assert gelu(np.array(list(points)), fmt).tolist() == list(points.values())
+    numbers = WORDS[~is_nan(fmt, WORDS)]
+    assert np.array_equal(gelu(numbers, fmt) & fmt.sign_bit, numbers & fmt.sign_bit)
+    # From 4.5 on there is nothing left to tell GELU from x or 0.
+    large = numbers[np.abs(to_float64(fmt, numbers)) >= 5]
+    assert np.array_equal(gelu(large, fmt), np.where(large & fmt.sign_bit, fmt.sign_bit, large))
+
+
+@FORMATS
+def test_gelu_fits_have_the_errors_that_they_state(fmt):
+    tables = gelu_tables.gelu_tables(fmt)
+    half = 2.0 ** -(gelu_tables.FRACTION + 1)
+    for e, table in enumerate((*tables.even, tables.rest), start=1 - gelu_tables.OCTAVES):
+        argument = np.arange(1 << table.argument_width)
+        a = (1 + argument / (1 << table.argument_width)) * 2.0**e
+        rest = np.array([value / 2 * math.erfc(value / math.sqrt(2)) for value in a]) / 2.0**e
+        exact = rest if e == 1 else a / 2.0 ** (e + 1) - rest
+        distance = np.abs(table(argument) / 2.0**table.value_fraction - exact - half).max()
+        assert distance == pytest.approx(float(table.error), rel=1e-6)
+        assert table.falling == (e == 1) and table.fraction_width == gelu_tables.FRACTION
+    assert tables.tail[-1] > 0 and list(tables.tail) == sorted(tables.tail, reverse=True)
+
+
+def test_normal_distribution():
+    for value in ("0", "0.001", "0.75", "1.5", "4.5"):
+        expected = math.erf(float(value) / math.sqrt(2)) / 2
+        assert float(gelu_tables.normal_distribution(Decimal(value))) == pytest.approx(expected, rel=1e-14)
+
+
+@FORMATS
+@pytest.mark.parametrize("function", [exponential, reciprocal, reciprocal_root, gelu])
 def test_nans_become_canonical_and_numbers_stay_numbers(function, fmt):
     result, nans = function(WORDS, fmt), is_nan(fmt, WORDS)
     assert nans.sum() > 100 and np.all(result[nans] == fmt.nan)
@@ -158,6 +215,7 @@ def test_fit_has_the_error_that_it_states(name, fmt):
 def test_report_names_every_table():
     report = function_tables.report().splitlines()
     assert len(report) == 6 and all(line.endswith(" ulp") for line in report)
+    assert len(gelu_tables.report().splitlines()) == 2 * (gelu_tables.OCTAVES + 2)
 
 
 def test_signed_digits():

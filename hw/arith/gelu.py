@@ -1,0 +1,169 @@
+"""GELU of a floating-point number, at most two units in the last place or 2**-15 from the exact value."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from golden.floats import FORMATS
+from golden.gelu_tables import FRACTION, OCTAVES, TAIL_INDEX_WIDTH, gelu_tables
+from hw.arith.compressor import Heap
+from hw.arith.leading_zeros import LeadingZeroCounter
+from hw.arith.multiplier import add_unsigned_product
+from hw.arith.shifter import LogShifter
+from hw.arith.tables import look_up
+from hw.block import Block
+from hw.formats import float_format
+from hw.params import Parameters, choice
+from hw.pipeline import Pipeline
+
+__all__ = ["Gelu"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeluParameters(Parameters):
+    format: str = choice("fp16", "fp16", "bf16", doc="format of argument and result")
+
+
+class Gelu(Block):
+    """``y = x * Phi(x)``, Phi the normal distribution (the erf form), for every x, subnormal results included.
+
+    Everything is divided by the power of two of x, so that no aligner is needed: with the significand m and a line
+    looked up by exponent and first fraction bits, the result is ``m / 2 + line`` or, for negative x,
+    ``m / 2 - line``; from 2 on, where the line holds what a negative x leaves over, ``m - line`` or ``line``. Both
+    subtractions invert the minuend and the sum. The result is normalised and rounded half up. Below 2**-11 it is half
+    of x. -Inf gives -0, +Inf +Inf, NaN the canonical NaN.
+
+    Latency 3, one result a clock; x is not registered, y is. Golden: ``golden.functions.gelu``.
+    """
+
+    Parameters = GeluParameters
+    members_doc = {
+        "advance": "lock-step enable of the registers",
+        "x": "argument",
+        "y": "GELU, `latency` advances later",
+    }
+    latency = 3
+
+    def __init__(self, **parameters):
+        def members(p):
+            width = float_format(p.format).width
+            return {"advance": In(1), "x": In(width), "y": Out(width)}
+
+        super().__init__(parameters, members)
+        self.tables = gelu_tables(FORMATS[self.format])
+
+    def circuit(self):
+        m = Module()
+        fmt = float_format(self.format)
+        pipe = Pipeline(m, advance=self.advance)
+
+        # 1. The line, and what it is added to or subtracted from.
+        x = fmt.layout(self.x)
+        is_nan = Signal()
+        large = Signal()
+        small = Signal()  # half of x is subnormal
+        negative = Signal()
+        m.d.comb += [
+            is_nan.eq(x.exponent.all() & x.fraction.any()),
+            large.eq(x.exponent[-1]),
+            small.eq(~x.exponent[1:].any()),
+            negative.eq(x.sign & ~is_nan),
+        ]
+        intercept, slope, offset = self._line(m, x, large)
+        significand = Signal(fmt.precision)
+        base = Signal(FRACTION + 1)  # m, m / 2 or nothing
+        subtract = Signal()
+        exponent = Signal(fmt.exponent_width)
+        m.d.comb += [
+            significand.eq(Mux(is_nan, 3 << (fmt.fraction_width - 1), Cat(x.fraction, x.exponent.any()))),
+            base.eq(Mux(large, Mux(negative, 0, significand << 1), significand) << (FRACTION - fmt.precision)),
+            subtract.eq(large ^ negative),
+            exponent.eq(Mux(large & negative, fmt.bias + 1, x.exponent)),
+        ]
+        intercept = pipe.register(intercept, name="intercept_1")
+        slope = pipe.register(slope, name="slope_1")
+        offset = pipe.register(offset, name="offset_1")
+        upper = pipe.register(base[FRACTION - fmt.precision:] ^ subtract.replicate(fmt.precision + 1), name="base_1")
+        subtract = pipe.register(subtract, name="subtract_1")
+        exponent = pipe.register(exponent, name="exponent_1")
+        small = pipe.register(small, name="small_1")
+        sign = pipe.register(negative, name="sign_1")
+
+        # 2. The line evaluated, and the subtraction.
+        below = self.tables.rest.slope_shift
+        heap = Heap(m, "heap", FRACTION + 1 + below)
+        heap.add(Cat(subtract.replicate(FRACTION - fmt.precision), upper), below)
+        heap.add(intercept, below)
+        add_unsigned_product(m, heap, slope, offset, "partial")
+        total = Signal(FRACTION + 1)
+        m.d.comb += total.eq(heap.total()[below:] ^ subtract.replicate(FRACTION + 1))
+        total = pipe.register(total, name="total_2")
+        exponent = pipe.register(exponent, name="exponent_2")
+        small = pipe.register(small, name="small_2")
+        sign = pipe.register(sign, name="sign_2")
+
+        # 3. The leading one in place, but not further than the smallest exponent; then the rounding.
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=min(FRACTION + 1, fmt.bias))
+        m.submodules.normalise = normalise = LogShifter(
+            width=FRACTION + 1, amount_width=len(zeros.count), direction="left", small_steps_first=False
+        )
+        places = Signal(len(zeros.count))
+        field = Signal(fmt.exponent_width)
+        found = Signal()
+        m.d.comb += [
+            zeros.value.eq(total[-zeros.width:]),
+            places.eq(zeros.count & ~small.replicate(len(places))),
+            normalise.value.eq(total),
+            normalise.amount.eq(places),
+            found.eq(total[-zeros.width:].any()),
+            # Without the leading one, which adds 1.
+            field.eq((exponent - 1 - places) & (found & ~small).replicate(len(field))),
+        ]
+        shifted = normalise.shifted[FRACTION - fmt.precision:]
+        rounded = Signal(fmt.width - 1)
+        m.d.comb += rounded.eq(Cat(Const(0, fmt.fraction_width), field) + shifted[1:] + shifted[0])
+        m.d.comb += self.y.eq(pipe.register(Cat(rounded, sign), name="y_3"))
+        return m
+
+    def _line(self, m, x, large):
+        """Intercept, slope and offset, from the tables of the octaves below 2, from 2 to 4, and of constants above."""
+        even, rest = self.tables.even, self.tables.rest
+        octave = x.exponent[:ceil_log2(OCTAVES)]  # all ones for arguments from 1 to 2
+        is_even = Signal()
+        is_rest = Signal()
+        is_tail = Signal()
+        m.d.comb += [
+            is_even.eq(x.exponent[len(octave):] == (1 << len(x.exponent) - len(octave) - 1) - 1),
+            is_rest.eq(large & ~x.exponent[:-1].any()),
+            is_tail.eq(large & (x.exponent[:-1] == 1)),
+        ]
+        index_width = max(table.index_width for table in even)
+        index = Cat(x.fraction[-index_width:], octave)
+        intercept, slope = Const(0), Const(0)
+        for name, chosen, index, tables, spread in (
+            ("even", is_even, index, even, index_width), ("rest", is_rest, x.fraction[-rest.index_width:], [rest], 0),
+        ):
+            repeat = [1 << max(0, spread - table.index_width) for table in tables]
+            for role in ("intercept", "slope"):
+                values = [value for table, n in zip(tables, repeat) for value in getattr(table, role + "s")
+                          for _ in range(n)]
+                values = [0] * ((1 << len(index)) - len(values)) + values
+                word = look_up(m, f"{name}_{role}", index, values, max(values).bit_length())
+                word = word & chosen.replicate(len(word))
+                if role == "intercept":
+                    intercept = intercept | word
+                else:
+                    slope = slope | word
+        steps = [*self.tables.tail, *[0] * ((1 << TAIL_INDEX_WIDTH) - len(self.tables.tail))]
+        tail = look_up(m, "tail", x.fraction[-TAIL_INDEX_WIDTH:], steps, max(steps).bit_length())
+        intercept = intercept | (tail & is_tail.replicate(len(tail)))
+
+        # Shorter lines have shorter offsets; those that fall are counted down.
+        width = max(table.offset_width for table in even)
+        masks = [(1 << table.offset_width) - 1 for table in (*even[-2:], rest)]
+        offset = Signal(width)
+        m.d.comb += offset.eq((x.fraction[:width] ^ large.replicate(width))
+                              & Mux(large, masks[2], Mux(octave.all(), masks[1], masks[0])))
+        return intercept, slope, offset
