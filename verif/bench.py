@@ -18,7 +18,8 @@ class Batch:
     beat): where nothing stalls, each result must be valid exactly ``block.latency`` clocks after that beat was
     accepted, ``None`` for beats with no fixed time (by default beat for beat where there is one input, one output and
     a result for every beat). ``after``
-    maps an input stream to another one that must have been taken completely before it begins.
+    maps an input stream to another one that must have been taken completely before it begins. ``gapless`` names the
+    outputs whose beats must come in successive clocks where nothing stalls and no input idles.
     """
 
     inputs: dict[str, list[int]]
@@ -28,6 +29,7 @@ class Batch:
     full_rate: tuple[str, ...] | None = None
     causes: dict[str, tuple[str, list[int]]] | None = None
     after: dict[str, str] = field(default_factory=dict)
+    gapless: tuple[str, ...] = ()
 
     def __post_init__(self):
         if self.full_rate is None:

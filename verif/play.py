@@ -125,6 +125,10 @@ class Player:
         for source in self.sources:
             if source.name in batch.full_rate and source.waits:
                 self.report(f"{source.name}: waited {source.waits} cycles though no output stalled")
+        for name in batch.gapless:
+            seen = by_name[name].seen_at
+            if seen and seen[-1] - seen[0] != len(seen) - 1:
+                self.report(f"{name}: {len(seen)} beats took {seen[-1] - seen[0] + 1} clocks though nothing stalled")
         for name, (cause, beats) in batch.causes.items():
             seen, taken = by_name[name].seen_at, by_name[cause].taken_at
             if len(seen) != len(beats):
