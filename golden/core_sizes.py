@@ -37,8 +37,8 @@ class CoreSizes:
 
     @property
     def row_part(self):
-        """Elements of a word of IMEM that can be written alone: a bank."""
-        return min(self.row_word // self.n_banks, self.simd_lanes)
+        """Elements of a word of IMEM that can be written alone: a bank. Dense products write groups of n_banks."""
+        return min(self.row_word // self.n_banks, self.n_banks, self.simd_lanes)
 
     @property
     def row_parts(self):

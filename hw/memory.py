@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -23,14 +23,24 @@ class MemoryBankParameters(Parameters):
         "undefined",
         doc="what a read returns of the word that is written in the same clock",
     )
+    granularity: int | None = integer(
+        None, low=1, high=1 << 16, doc="bits that a write enable stands for; by default the whole width"
+    )
+
+    @property
+    def n_enables(self):
+        """Write enables: parts of a word that can be written alone."""
+        return self.width // (self.granularity or self.width)
 
     def check(self):
+        if self.granularity is not None and self.width % self.granularity:
+            self.refuse("granularity", f"a divisor of width={self.width}")
         if self.ports == "single" and self.read_during_write != "undefined":
             self.refuse("read_during_write", "undefined for a single port, which reads or writes but never both")
 
 
 _READ_WRITE_DOC = {
-    "write_enable": "write write_data to write_address at this clock edge",
+    "write_enable": "write write_data to write_address at this clock edge; a bit for each part of the word",
     "write_address": "word to write, below depth",
     "write_data": "data to write",
     "read_enable": "read read_address at this clock edge; without it read_data holds",
@@ -38,7 +48,7 @@ _READ_WRITE_DOC = {
     "read_data": "the word read at the last clock edge with read_enable",
 }
 _SINGLE_DOC = {
-    "write_enable": "write write_data to address at this clock edge",
+    "write_enable": "write write_data to address at this clock edge; a bit for each part of the word",
     "read_enable": "read address at this clock edge; without it read_data holds",
     "address": "word to read or write, below depth",
     "write_data": "data to write",
@@ -55,8 +65,10 @@ class MemoryBank(Block):
       ``write_address``, ``write_data``. If both ports touch one word in a clock, ``read_data`` becomes the word
       before (``old``) or after (``new``) the write, or anything (``undefined``: the model returns the old word,
       a macro may not).
-    * ``ports="single"``: ``address``, ``read_enable``, ``write_enable``, ``write_data``, ``read_data``. Raise at
-      most one enable a clock.
+    * ``ports="single"``: ``address``, ``read_enable``, ``write_enable``, ``write_data``, ``read_data``. Read or
+      write in a clock, not both.
+
+    ``write_enable`` has one bit for every ``granularity`` bits of a word, lowest bits first; by default it is one bit.
 
     Timing: a read takes one clock and ``read_data`` then holds until the next read; a write is seen by every read
     of a later clock. Contents and ``read_data`` are undefined until written; there is no reset. Addresses from
@@ -77,7 +89,7 @@ class MemoryBank(Block):
     def _members(p):
         address_width = max(1, ceil_log2(p.depth))
         data = {"write_data": In(p.width), "read_data": Out(p.width)}
-        enables = {"read_enable": In(1), "write_enable": In(1)}
+        enables = {"read_enable": In(1), "write_enable": In(p.n_enables)}
         if p.ports == "single":
             return {**enables, "address": In(address_width), **data}
         return {**enables, "read_address": In(address_width), "write_address": In(address_width), **data}
@@ -85,6 +97,7 @@ class MemoryBank(Block):
     @property
     def module_name(self):
         name = f"memory_{'1rw' if self.ports == 'single' else '1r1w'}_{self.depth}x{self.width}"
+        name += f"_by_{self.granularity}" if self.granularity else ""
         return name if self.ports == "single" else f"{name}_{self.read_during_write}"
 
     def describe(self):
@@ -94,12 +107,12 @@ class MemoryBank(Block):
     def circuit(self):
         m = Module()
         m.submodules.words = words = Memory(shape=self.width, depth=self.depth, init=[])
-        write_port = words.write_port()
+        write_port = words.write_port(granularity=self.granularity)
         read_port = words.read_port(domain="comb")
 
         if self.ports == "single":
             read_address = write_address = self.address
-            read = self.read_enable & ~self.write_enable
+            read = self.read_enable & ~self.write_enable.any()
         else:
             read_address, write_address = self.read_address, self.write_address
             read = self.read_enable
@@ -112,9 +125,17 @@ class MemoryBank(Block):
         ]
         word = read_port.data
         if self.read_during_write == "new":
-            forward = Signal()
-            m.d.comb += forward.eq(self.write_enable & (read_address == write_address))
-            word = Mux(forward, self.write_data, word)
+            meets = Signal()
+            forwarded = Signal(self.width)
+            part = self.width // self.parameters.n_enables
+            m.d.comb += [
+                meets.eq(read_address == write_address),
+                forwarded.eq(Cat(
+                    Mux(meets & enable, self.write_data.word_select(index, part), word.word_select(index, part))
+                    for index, enable in enumerate(self.write_enable)
+                )),
+            ]
+            word = forwarded
         read_register = Signal(self.width, reset_less=True)
         with m.If(read):
             m.d.sync += read_register.eq(word)

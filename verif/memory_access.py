@@ -17,12 +17,20 @@ async def access(dut):
     job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
     rng = random.Random(job["seed"])
     is_single = job["ports"] == "single"
-    contents, expected = {}, None
-    counts = {"checked": 0, "failed": 0, "collisions": 0, "held": 0}
+    part_width = job["granularity"] or job["width"]
+    parts = range(job["width"] // part_width)
+    all_parts = (1 << len(parts)) - 1
+    contents, expected = {}, None  # of each part that was written: its value
+    counts = {"checked": 0, "failed": 0, "collisions": 0, "held": 0, "partial": 0}
 
     def drive(port, value):
         getattr(dut, port).value = value
         return value
+
+    def whole(address):
+        """The word at an address, None where a part of it was never written."""
+        values = [contents.get((address, part)) for part in parts]
+        return None if None in values else sum(value << part_width * part for part, value in enumerate(values))
 
     dut.clk.value = 0
     for _ in range(job["clocks"]):
@@ -36,21 +44,25 @@ async def access(dut):
             drive("read_address", read_address)
             drive("write_address", write_address)
         drive("read_enable", int(reads))
-        drive("write_enable", int(writes))
+        some = rng.randrange(1, 1 << len(parts)) if rng.random() < 0.6 else all_parts
+        enables = drive("write_enable", some if writes else 0)
         await Timer(5, "ns")
         dut.clk.value = 1
         await Timer(5, "ns")
         dut.clk.value = 0
         collides = reads and writes and read_address == write_address
+        before = whole(read_address) if reads else None
+        for part in parts:
+            if enables >> part & 1:
+                contents[write_address, part] = data >> part_width * part & ((1 << part_width) - 1)
         if reads:
-            expected = contents.get(read_address)
+            expected = before
             if collides and job["read_during_write"] != "old":
-                expected = data if job["read_during_write"] == "new" else None
-        if writes:
-            contents[write_address] = data
+                expected = whole(read_address) if job["read_during_write"] == "new" else None
         if expected is not None:
             counts["checked"] += 1
             counts["failed"] += word(dut.read_data) != expected
             counts["collisions"] += collides
             counts["held"] += not reads
+            counts["partial"] += collides and enables != all_parts
     Path(job["result"]).write_text(json.dumps(counts))

@@ -18,6 +18,10 @@ POINTS = [
     {"depth": 6, "width": 8, "read_during_write": "undefined"},
     {"depth": 1, "width": 3, "ports": "single"},
     {"depth": 7, "width": 12, "ports": "single"},
+    {"depth": 3, "width": 12, "read_during_write": "new", "granularity": 4},
+    {"depth": 4, "width": 6, "read_during_write": "old", "granularity": 1},
+    {"depth": 6, "width": 5, "granularity": 5},
+    {"depth": 2, "width": 32, "ports": "single", "granularity": 16},
 ]
 
 
@@ -33,6 +37,7 @@ def test_model(parameters):
     if block.ports == "read_write":
         assert counts["held"]
         assert (counts["collisions"] > 0) == (block.read_during_write != "undefined")
+        assert (counts["partial"] > 0) == (block.parameters.n_enables > 1)
 
 
 def test_model_is_one_array_that_tools_infer():
@@ -63,11 +68,21 @@ def test_macro_has_the_ports_of_the_model_and_is_listed():
     assert MACRO_FILE in build_package({"memory_bank": block}, "macro")
 
 
+def test_a_word_of_parts_is_still_one_array():
+    block = MemoryBank(depth=12, width=64, granularity=16)
+    assert block.module_name == "memory_1r1w_12x64_by_16_undefined"
+    text = build_package({"memory_bank": block})["memory_bank.v"]
+    assert re.search(r"reg \[63:0\] words \[11:0\];", text)
+    assert re.search(r"input +wire \[3:0\] write_enable,", text)
+    assert block.describe()["granularity"] == 16
+
+
 @pytest.mark.parametrize(
     "parameters, message",
     [
         ({"depth": 0}, "depth must be .* not 0"),
         ({"ports": "dual"}, "ports must be one of single, read_write, not 'dual'"),
+        ({"width": 12, "granularity": 8}, "granularity must be a divisor of width=12, not 8"),
         ({"ports": "single", "read_during_write": "old"}, "read_during_write must be undefined for a single port"),
     ],
 )
