@@ -51,6 +51,11 @@ class CoreSizes:
         return max(self.n_banks - 1, self.max_tokens - 1).bit_length()
 
     @property
+    def token_width(self):
+        """Bits of an entry of the token list."""
+        return max(1, (self.max_tokens - 1).bit_length())
+
+    @property
     def key_slots(self):
         """Keys a bank: bits of one bank's part of a mask row."""
         return (1 << self.hash_width) // self.n_banks

@@ -1,0 +1,85 @@
+"""What the core computes on rows beside the array: SOFTMAX, SPMM and ELEMENTWISE."""
+
+import numpy as np
+
+from golden.core_checks import GELU, RSQRT, has_two_operands
+from golden.core_memories import Kept, Words
+from golden.core_sizes import words_for
+from golden.elementwise import elementwise as lane_operation
+from golden.functions import exponential, gelu, reciprocal, reciprocal_root
+from golden.softmax_unit import ONE
+from golden.softmax_unit import softmax as softmax_rows
+from golden.spmm import spmm as spmm_rows
+from golden.vector_ops import VectorOp
+
+__all__ = ["elementwise", "softmax", "spmm"]
+
+FUNCTIONS = {VectorOp.EXP: exponential, VectorOp.RECIPROCAL: reciprocal, RSQRT: reciprocal_root, GELU: gelu}
+
+
+def _encoded(memory, first, bits):
+    """A hash-encoded matrix as dense rows [rows, banks * slots]; what is not kept is 0."""
+    kept = Kept.of(bits)
+    dense = Words.known(np.zeros(bits.shape))
+    dense[kept.row, kept.bank, kept.slot] = memory[kept.bank, first + kept.position]
+    return dense.reshape(len(bits), -1)
+
+
+def softmax(memories, command, rows, bits):
+    """Probabilities of the kept scores of each row; with make_mask the bits of those that theta keeps and their mass."""
+    enable = bits.reshape(len(rows), -1)
+    scores = _encoded(memories.scores, command.source, bits)
+    factor = memories.mass[rows] if command.has("use_mass") else Words.known(np.full(len(rows), ONE))
+    result = softmax_rows(scores.data, enable, command.scale, command.theta, factor.data)
+    is_defined = scores.defined.all(axis=1) & factor.defined
+
+    kept = Kept.of(bits)
+    where = (kept.row, kept.bank, kept.slot)
+    values = Words(result.values.reshape(bits.shape)[where], is_defined[kept.row])
+    memories.probabilities[kept.bank, command.destination + kept.position] = values
+    if command.has("make_mask"):
+        sizes = memories.sizes
+        whole = np.zeros((len(rows), sizes.n_banks, sizes.key_slots), bool)
+        whole[:, :, :bits.shape[2]] = result.keep.reshape(bits.shape)
+        whole = whole.reshape(len(rows), -1)
+        # Bits that were not walked are 0, whatever the scores are.
+        known = np.broadcast_to(is_defined[:, None], whole.shape).copy()
+        walked = np.zeros((len(rows), sizes.n_banks, sizes.key_slots), bool)
+        walked[:, :, :bits.shape[2]] = bits
+        known |= ~walked.reshape(len(rows), -1)
+        memories.mask[memories.mask_row_numbers(command.mask_out, rows)] = Words(whole, known)
+        memories.mass[rows] = Words(result.kept_mass, is_defined)
+    return {}
+
+
+def spmm(memories, command, rows, bits):
+    """Probabilities times the values in the banks into IMEM, in whole groups of simd_lanes elements."""
+    sizes, slots = memories.sizes, bits.shape[2]
+    chunks = words_for(command.n_in, sizes.simd_lanes)
+    width = chunks * sizes.simd_lanes
+    mask = bits.reshape(len(rows), -1)
+    coefficients = _encoded(memories.probabilities, command.source, bits)
+    values = memories.bank_words(memories.vmem, command.bank_address, chunks, slots).reshape(-1, width)
+    engine, address = np.divmod(np.arange(sizes.n_banks * slots), slots)
+    result = np.zeros((len(rows), width), np.uint16)
+    if len(rows):
+        result = spmm_rows(coefficients.data, mask, values.data, engine, address, sizes.n_banks)[1]
+    is_defined = coefficients.defined.all(axis=1)[:, None] & (mask.astype(np.float32) @ ~values.defined == 0)
+    memories.write_rows(command.destination, command.destination_stride, rows, Words(result, is_defined))
+    steps = np.maximum(bits.sum(axis=2).max(axis=1), 1).sum() if len(rows) else 0
+    return {"vector_issues": int(steps) * chunks, "spmm_terms": int(bits.sum()) * chunks}
+
+
+def elementwise(memories, command, rows):
+    """One operation on every element of the words of rows of one or two matrices."""
+    sizes = memories.sizes
+    n = words_for(command.n_in, sizes.row_word) * sizes.row_word
+    left = memories.rows(command.source, command.source_stride, rows, n)
+    if has_two_operands(command):
+        right = memories.rows(command.source_2, command.source_2_stride, rows, n)
+        value = lane_operation(VectorOp(command.function), left.data, right.data, left.data)
+        result = Words(value.astype(np.uint16), left.defined & right.defined)
+    else:
+        result = Words(FUNCTIONS[command.function](left.data), left.defined)
+    memories.write_rows(command.destination, command.destination_stride, rows, result)
+    return {"vector_issues": len(rows) * (n // sizes.row_word)}
