@@ -4,7 +4,8 @@ import enum
 from dataclasses import dataclass, fields
 
 __all__ = [
-    "COMMAND_WIDTH", "FIELDS", "FLAGS", "WORDS", "Command", "ErrorCode", "Field", "Opcode", "Memory", "USES",
+    "COMMAND_WIDTH", "FIELDS", "FLAGS", "FLAG_DOC", "LEGAL_FLAGS", "USES", "WORDS",
+    "Command", "Elementwise", "ErrorCode", "Field", "Memory", "Opcode", "Projection",
 ]
 
 
@@ -47,56 +48,88 @@ WORDS = 8
 COMMAND_WIDTH = 32 * WORDS
 
 
-class Opcode(enum.IntEnum):
-    CLEAR = 1         # forget the error; function 1: set the counters to zero as well
-    LOAD = 2          # n_rows rows or words from the load stream into a memory
-    STORE = 3         # n_rows rows or words of a memory to the store stream
-    MATMUL = 4        # rows times the weights in the banks
-    PROJECT = 5       # the same for all tokens in hash order, through the aligner into the banks of keys or values
-    SDDMM = 6         # scores of the rows with the keys that the mask keeps
-    SOFTMAX = 7       # probabilities of scores under a mask
-    SPMM = 8          # probabilities times the values in the banks
-    ELEMENTWISE = 9   # one operation on every element of one or two matrices
-    LAYER_NORM = 10   # rows normalised, then gamma and beta
-    CTR = 11          # which tokens of a latent from the load stream changed by more than theta
+class Documented(enum.IntEnum):
+    """Numbers that say what they mean: each has a ``doc``."""
+
+    def __new__(cls, value, doc):
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.doc = doc
+        return member
 
 
-class Memory(enum.IntEnum):
+class Opcode(Documented):
+    CLEAR = 1, "forget the error; with function 1 set the counters to zero as well"
+    LOAD = 2, "n_rows rows, words or entries from the load stream into a memory"
+    STORE = 3, "n_rows rows, words or entries of a memory to the store stream"
+    MATMUL = 4, "rows times the weights in the banks"
+    PROJECT = 5, "the same for all tokens in hash order, through the aligner into the banks of keys or values"
+    SDDMM = 6, "scores of the rows with the keys that the mask keeps"
+    SOFTMAX = 7, "probabilities of scores under a mask"
+    SPMM = 8, "probabilities times the values in the banks"
+    ELEMENTWISE = 9, "one operation on every element of one or two matrices"
+    LAYER_NORM = 10, "rows normalised, times gamma (first row of the second operand), plus beta (second row)"
+    CTR = 11, "list the tokens of a latent from the load stream that changed by more than theta"
+
+
+class Memory(Documented):
     """Function of LOAD and STORE."""
-    ROWS = 0            # IMEM
-    WEIGHTS = 1         # WMEM, load only
-    VALUES = 2          # the vector unit's banks, load only
-    SCORES = 3
-    PROBABILITIES = 4
-    MASK = 5
-    TOKENS = 6
-    MASS = 7
-    COUNTERS = 8        # store only
+    ROWS = 0, "IMEM: rows of n_in elements, in whole words; a beat a word"
+    WEIGHTS = 1, "weight banks, load only: n_rows words of every bank, bank by bank, each in the lowest n_lanes elements"
+    VALUES = 2, "value banks, load only: n_rows words of every bank, bank by bank, each in the lowest simd_lanes elements"
+    SCORES = 3, "scores: for each of n_rows words one beat, element v of it in bank v"
+    PROBABILITIES = 4, "probabilities: for each of n_rows words one beat, element v of it in bank v"
+    MASK = 5, "rows of a mask in hash order, bit v * key_slots + a for slot a of bank v; beats hold them from bit 0 on"
+    TOKENS = 6, "token list: an entry a beat; STORE sends their number before them and ignores n_rows"
+    MASS = 7, "kept mass of each row: a row a beat"
+    COUNTERS = 8, "counters, store only: one a beat; n_rows is ignored, and these beats are not counted"
 
 
-class Projection(enum.IntEnum):
+class Projection(Documented):
     """Function of PROJECT."""
-    KEYS = 0    # into the weight banks
-    VALUES = 1  # into the vector unit's banks
+    KEYS = 0, "into the weight banks"
+    VALUES = 1, "into the value banks"
+
+
+class Elementwise(Documented):
+    """Function of ELEMENTWISE, the number of :class:`golden.vector_ops.VectorOp`. FP16, rounded once."""
+    ADD = 0, "a + b"
+    SUB = 1, "a - b"
+    ABS_DIFF = 2, "|a - b|"
+    MUL = 3, "a * b"
+    MAX = 5, "the larger one; a NaN loses"
+    MIN = 6, "the smaller one; a NaN loses"
+    EXP = 12, "e**a, to 1 ulp"
+    RECIPROCAL = 13, "1 / a, to 1 ulp"
+    RSQRT = 14, "1 / sqrt(a), to 1 ulp"
+    GELU = 15, "GELU(a), to 2 ulp or 2**-15"
+
+    @property
+    def n_operands(self):
+        return 2 if self < Elementwise.EXP else 1
 
 
 FLAGS = {"gated": 1, "bias": 2, "make_mask": 4, "use_mass": 8, "restart": 16}
-"""gated: only the rows of the token list. bias: the weights have one more beat, whose lane 0 is added.
-make_mask: write mask_out and the kept mass at theta. use_mass: multiply each row with its kept mass.
-restart: every token counts as changed."""
+FLAG_DOC = {
+    "gated": "only the rows of the token list, in its order",
+    "bias": "the weights have one more beat, whose lane 0 is added",
+    "make_mask": "write mask_out, the elements that are theta or more, and the mass that each row keeps",
+    "use_mass": "multiply each row with its kept mass",
+    "restart": "every token counts as changed",
+}
 
 
-class ErrorCode(enum.IntEnum):
-    """Why a command was refused: the first reason in this order."""
-    NONE = 0
-    UNKNOWN_OPCODE = 1
-    UNKNOWN_FUNCTION = 2  # function or flags that the opcode does not have
-    SIZE = 3              # a size that is zero or beyond the configuration, a stride shorter than a row, no such mask
-    RANGE = 4             # words beyond the end of a memory
-    OVERLAP = 5           # source and destination share words, from first to last, or are the same mask
-    MASK_MISSING = 6      # rows of the mask were never written
-    TOKENS_MISSING = 7    # there is no token list, or it names rows beyond n_rows
-    MASS_MISSING = 8      # kept masses were never written
+class ErrorCode(Documented):
+    """Why a command was refused: the first reason in this order. :mod:`golden.core_checks` has the conditions."""
+    NONE = 0, "no command was refused"
+    UNKNOWN_OPCODE = 1, "no such opcode"
+    UNKNOWN_FUNCTION = 2, "function or flags that the opcode does not have, or make_mask with use_mass"
+    SIZE = 3, "a size that is zero or beyond the configuration, a stride shorter than a row, no such mask"
+    RANGE = 4, "words beyond the end of a memory"
+    OVERLAP = 5, "source and destination share words, from first to last, or are the same mask"
+    MASK_MISSING = 6, "rows of the mask were never written"
+    TOKENS_MISSING = 7, "there is no token list, or it has more than n_rows entries, or one beyond n_rows"
+    MASS_MISSING = 8, "kept masses were never written"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,3 +205,4 @@ LEGAL_FLAGS = {
     Opcode.LAYER_NORM: ("gated",),
     Opcode.CTR: ("restart",),
 }
+"""Which flags each opcode has; the others have none."""

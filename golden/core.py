@@ -127,7 +127,7 @@ class Core:
         is_compare = command.opcode == Opcode.CTR
         needed = self.compare.n_beats if is_compare else n_load_beats(command, self.sizes)
         if len(beats) < needed:
-            raise ValueError(f"load_beats must hold {needed} beats for command {number}, but only {len(beats)} are left")
+            raise ValueError(f"load_beats must hold {needed} beats for command {number}, only {len(beats)} are left")
         if is_compare:
             self.known.tokens = self.compare.tokens(beats[:needed], command.theta, command.has("restart"))
         else:

@@ -21,7 +21,8 @@ def run_time_map(sizes, n_columns, multiplier):
     The hardware has one multiplier of ``hash_width`` bits and shifts the index left, the address right by what w is
     less than that: ``(j << s) * k mod 2**(w + s)`` is ``(j * k mod 2**w) << s``.
     """
-    return BankMap(n_columns=sizes.n_banks * sizes.slots_of(n_columns), n_banks=sizes.n_banks, multiplier=multiplier | 1)
+    n_columns = sizes.n_banks * sizes.slots_of(n_columns)
+    return BankMap(n_columns=n_columns, n_banks=sizes.n_banks, multiplier=multiplier | 1)
 
 
 def _queries(memories, command, rows, n_lanes):

@@ -11,7 +11,7 @@ slots_of(n). ``function`` of MATMUL, SDDMM, SOFTMAX, SPMM, LAYER_NORM and CTR is
    * a flag that ``LEGAL_FLAGS`` does not give for the opcode (the other opcodes have none), also of the bits that no
      flag has; SOFTMAX with both make_mask and use_mass;
    * CLEAR: function > 1. LOAD: function > 7. STORE: function is WEIGHTS, VALUES or > 8. PROJECT: function > 1.
-     ELEMENTWISE: function is not in ``ELEMENTWISE_FUNCTIONS``.
+     ELEMENTWISE: function is none of ``Elementwise`` (0, 1, 2, 3, 5, 6 on two operands; 12 to 15 on one).
 
 3. SIZE: a number outside the bounds, or a stride below the words of a row. ``1..x`` are bounds, both legal.
 
@@ -76,16 +76,10 @@ slots_of(n). ``function`` of MATMUL, SDDMM, SOFTMAX, SPMM, LAYER_NORM and CTR is
 
 from dataclasses import dataclass
 
-from golden.commands import FLAGS, LEGAL_FLAGS, ErrorCode, Memory, Opcode, Projection
+from golden.commands import FLAGS, LEGAL_FLAGS, Elementwise, ErrorCode, Memory, Opcode, Projection
 from golden.core_sizes import words_for
-from golden.vector_ops import VectorOp
 
-__all__ = ["ELEMENTWISE_FUNCTIONS", "TWO_OPERANDS", "Extent", "Known", "check", "extents", "has_two_operands"]
-
-TWO_OPERANDS = (VectorOp.ADD, VectorOp.SUB, VectorOp.ABS_DIFF, VectorOp.MUL, VectorOp.MAX, VectorOp.MIN)
-RSQRT, GELU = 14, 15
-ELEMENTWISE_FUNCTIONS = (*map(int, TWO_OPERANDS), int(VectorOp.EXP), int(VectorOp.RECIPROCAL), RSQRT, GELU)
-"""ADD 0, SUB 1, ABS_DIFF 2, MUL 3, MAX 5, MIN 6 on two operands; EXP 12, RECIPROCAL 13, RSQRT 14, GELU 15 on one."""
+__all__ = ["Extent", "Known", "check", "extents", "has_two_operands"]
 
 _MASKED = (Opcode.SDDMM, Opcode.SOFTMAX, Opcode.SPMM)
 _ROWWISE = (Opcode.MATMUL, Opcode.PROJECT, *_MASKED, Opcode.ELEMENTWISE, Opcode.LAYER_NORM)
@@ -135,7 +129,7 @@ def _accesses(command, *memories):
 
 
 def has_two_operands(command):
-    return command.opcode == Opcode.ELEMENTWISE and command.function in TWO_OPERANDS
+    return command.opcode == Opcode.ELEMENTWISE and Elementwise(command.function).n_operands == 2
 
 
 def _function_exists(command):
@@ -147,7 +141,7 @@ def _function_exists(command):
         Opcode.LOAD: [memory for memory in Memory if memory != Memory.COUNTERS],
         Opcode.STORE: [memory for memory in Memory if memory not in (Memory.WEIGHTS, Memory.VALUES)],
         Opcode.PROJECT: list(Projection),
-        Opcode.ELEMENTWISE: ELEMENTWISE_FUNCTIONS,
+        Opcode.ELEMENTWISE: list(Elementwise),
     }
     return command.opcode not in functions or command.function in functions[command.opcode]
 

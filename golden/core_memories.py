@@ -98,6 +98,6 @@ class Memories:
         return bits.reshape(len(rows), self.sizes.n_banks, self.sizes.key_slots)[:, :, :slots]
 
     def bank_words(self, memory, first, n_words, slots):
-        """Matrix in WMEM or VMEM whose word i of slot a is at ``first + i * slots + a``: [banks, slots, n_words, ...]."""
+        """A matrix in banks whose word i of slot a is at ``first + i * slots + a``: [banks, slots, n_words, ...]."""
         where = first + np.arange(n_words) * slots + np.arange(slots)[:, None]
         return memory[:, where]

@@ -105,7 +105,7 @@ class LatentCompare:
         return latent.reshape(sizes.channels, sizes.latent_height, sizes.latent_width)
 
     def tokens(self, beats, theta, restart):
-        """The selected tokens, ascending. Beats are the latent's or, with ``previous``, current and previous in turn."""
+        """The selected tokens, ascending. Beats are the latent's or, for ``previous``, current and previous in turn."""
         sizes = self.sizes
         if sizes.reference == "previous":
             current, reference = self._latent(beats[::2]), self._latent(beats[1::2])

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from golden.core_checks import GELU, RSQRT, has_two_operands
+from golden.commands import Elementwise
+from golden.core_checks import has_two_operands
 from golden.core_memories import Kept, Words
 from golden.core_sizes import words_for
 from golden.elementwise import elementwise as lane_operation
@@ -14,7 +15,12 @@ from golden.vector_ops import VectorOp
 
 __all__ = ["elementwise", "softmax", "spmm"]
 
-FUNCTIONS = {VectorOp.EXP: exponential, VectorOp.RECIPROCAL: reciprocal, RSQRT: reciprocal_root, GELU: gelu}
+_FUNCTIONS = {
+    Elementwise.EXP: exponential,
+    Elementwise.RECIPROCAL: reciprocal,
+    Elementwise.RSQRT: reciprocal_root,
+    Elementwise.GELU: gelu,
+}
 
 
 def _encoded(memory, first, bits):
@@ -26,7 +32,7 @@ def _encoded(memory, first, bits):
 
 
 def softmax(memories, command, rows, bits):
-    """Probabilities of the kept scores of each row; with make_mask the bits of those that theta keeps and their mass."""
+    """Probabilities of the kept scores of each row; with make_mask the bits of those that theta keeps, their mass."""
     enable = bits.reshape(len(rows), -1)
     scores = _encoded(memories.scores, command.source, bits)
     factor = memories.mass[rows] if command.has("use_mass") else Words.known(np.full(len(rows), ONE))
@@ -80,6 +86,6 @@ def elementwise(memories, command, rows):
         value = lane_operation(VectorOp(command.function), left.data, right.data, left.data)
         result = Words(value.astype(np.uint16), left.defined & right.defined)
     else:
-        result = Words(FUNCTIONS[command.function](left.data), left.defined)
+        result = Words(_FUNCTIONS[command.function](left.data), left.defined)
     memories.write_rows(command.destination, command.destination_stride, rows, result)
     return {"vector_issues": len(rows) * (n // sizes.row_word)}
