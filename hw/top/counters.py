@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from golden.core_counters import COUNTERS, COUNTER_WIDTH
+from golden.core_counters import COUNTER_WIDTH, COUNTERS
 from hw.block import Block
 
 __all__ = ["COUNTERS", "COUNTER_WIDTH", "CoreCounters"]
