@@ -75,8 +75,8 @@ class Opcode(Documented):
 class Memory(Documented):
     """Function of LOAD and STORE."""
     ROWS = 0, "IMEM: rows of n_in elements, in whole words; a beat a word"
-    WEIGHTS = 1, "weight banks, load only: n_rows words of every bank, bank by bank, each in the lowest n_lanes elements"
-    VALUES = 2, "value banks, load only: n_rows words of every bank, bank by bank, each in the lowest simd_lanes elements"
+    WEIGHTS = 1, "weight banks, load only: for each of n_rows words one beat a bank, in its lowest n_lanes elements"
+    VALUES = 2, "value banks, load only: for each of n_rows words one beat a bank, in its lowest simd_lanes elements"
     SCORES = 3, "scores: for each of n_rows words one beat, element v of it in bank v"
     PROBABILITIES = 4, "probabilities: for each of n_rows words one beat, element v of it in bank v"
     MASK = 5, "rows of a mask in hash order, bit v * key_slots + a for slot a of bank v; beats hold them from bit 0 on"

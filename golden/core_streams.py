@@ -11,7 +11,7 @@ from golden.core_memories import Words
 from golden.core_sizes import words_for
 from golden.token_selector import any_of_patch, beat_positions, changed
 
-__all__ = ["LatentCompare", "load", "n_load_beats", "pack_bits", "store"]
+__all__ = ["LatentCompare", "load", "n_load_beats", "pack_bits", "store", "unpack_bits"]
 
 
 def pack_bits(bits, row_word):
@@ -21,7 +21,7 @@ def pack_bits(bits, row_word):
     return np.packbits(padded, axis=1, bitorder="little").view("<u2").reshape(len(bits), pieces, row_word)
 
 
-def _unpack_bits(beats, n):
+def unpack_bits(beats, n):
     """The inverse of :func:`pack_bits`."""
     packed = np.ascontiguousarray(beats.reshape(len(beats), -1), "<u2").view(np.uint8)
     return np.unpackbits(packed, axis=1, count=n, bitorder="little").astype(bool)
@@ -54,7 +54,7 @@ def load(memories, command, beats, known):
         memory = memories.scores if function == Memory.SCORES else memories.probabilities
         memory[:, command.destination + rows] = Words.known(beats[:, :sizes.n_banks].T)
     elif function == Memory.MASK:
-        bits = _unpack_bits(beats.reshape(n_rows, -1), sizes.n_banks * sizes.key_slots)
+        bits = unpack_bits(beats.reshape(n_rows, -1), sizes.n_banks * sizes.key_slots)
         memories.mask[memories.mask_row_numbers(command.mask_out, rows)] = Words.known(bits, bool)
         known.mask_count[command.mask_out] = n_rows
     elif function == Memory.TOKENS:
@@ -96,6 +96,13 @@ class LatentCompare:
     @property
     def n_beats(self):
         return len(self.positions) * (1 if self.sizes.reference == "last" else 2)
+
+    def beats(self, latent):
+        """The beats [n, row_word] of a latent [channels, height, width]."""
+        beats = np.zeros((len(self.positions), self.sizes.row_word), np.uint16)
+        lanes = beats[:, :self.sizes.n_banks]
+        lanes[self.positions >= 0] = np.asarray(latent).reshape(-1)[self.positions[self.positions >= 0]]
+        return beats
 
     def _latent(self, beats):
         sizes = self.sizes
