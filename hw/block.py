@@ -29,6 +29,8 @@ class Block(wiring.Component):
     Parameters = NoParameters
     members_doc: dict[str, str] = {}
     is_memory = False
+    latency: int | None = None
+    """Clocks from a beat to its result; None where that depends on what the block is told to do."""
     interval = 1
     """Clocks from one accepted beat to the next."""
 

@@ -80,7 +80,9 @@ def block_header(name, block, clocking):
         return comment([f"{name}: a design around blocks of the generator."])
     lines = [f"{name}: {summary(block)}", "", "Configuration"]
     lines += [f"  {key} = {_text(value)}" for key, value in block.parameters.to_dict().items()]
-    lines += ["", "Timing", f"  latency {block.latency} clocks, one beat every {block.interval} clock(s)"]
+    lines += ["", "Timing"]
+    if block.latency is not None:
+        lines += [f"  latency {block.latency} clocks, one beat every {block.interval} clock(s)"]
     if clocking:
         lines += ["  clk rising edge; rst synchronous, active high"]
     lines += ["", "Ports (a stream is name__payload, name__valid, name__ready; a beat moves when valid and ready are 1;"]

@@ -1,7 +1,6 @@
 """Random commands, most of which are nearly right, so that every reason to refuse one comes first now and then."""
 
-from golden.commands import FLAGS, LEGAL_FLAGS, Command, Memory, Opcode
-from golden.core_checks import ELEMENTWISE_FUNCTIONS
+from golden.commands import FLAGS, LEGAL_FLAGS, Command, Elementwise, Memory, Opcode
 
 __all__ = ["random_command"]
 
@@ -25,7 +24,7 @@ def random_command(rng, sizes):
     flags = sum(FLAGS[name] for name in legal if rng.random() < 0.4)
     if rng.random() < 0.03:
         flags ^= 1 << int(rng.integers(0, 8))
-    functions = {Opcode.ELEMENTWISE: ELEMENTWISE_FUNCTIONS, Opcode.LOAD: list(Memory), Opcode.STORE: list(Memory)}
+    functions = {Opcode.ELEMENTWISE: list(Elementwise), Opcode.LOAD: list(Memory), Opcode.STORE: list(Memory)}
     function = int(rng.choice(functions.get(opcode, [0, 1])))
     if rng.random() < 0.03:
         function = int(rng.integers(0, 256))

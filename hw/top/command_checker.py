@@ -5,8 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.commands import FLAGS, LEGAL_FLAGS, ErrorCode, Memory, Opcode, Projection
-from golden.core_checks import ELEMENTWISE_FUNCTIONS, TWO_OPERANDS
+from golden.commands import FLAGS, LEGAL_FLAGS, Elementwise, ErrorCode, Memory, Opcode, Projection
 from golden.core_sizes import words_for
 from hw.block import Block
 from hw.top.command_layout import COMMAND_LAYOUT
@@ -109,9 +108,10 @@ class CommandChecker(Block):
         self._moves = named("moves_data", op[Opcode.LOAD] | op[Opcode.STORE])
         self._masked = named("is_masked", op[Opcode.SDDMM] | op[Opcode.SOFTMAX] | op[Opcode.SPMM])
         self._dense = named("is_dense", op[Opcode.MATMUL] | op[Opcode.PROJECT])
-        two = command.function == TWO_OPERANDS[0]
-        for function in TWO_OPERANDS[1:]:
-            two = two | (command.function == function)
+        two = 0
+        for function in Elementwise:
+            if function.n_operands == 2:
+                two = two | (command.function == function)
         self._two = named("has_two_operands", op[Opcode.ELEMENTWISE] & two)
         per_element = op[Opcode.ELEMENTWISE] | op[Opcode.LAYER_NORM]
         rows_moved = memory[Memory.ROWS]
@@ -250,7 +250,7 @@ class CommandChecker(Block):
             legal = sum(FLAGS[name] for name in LEGAL_FLAGS.get(code, ()))
             wrong = wrong | (op[code] & (command.flags & (0xFF ^ legal)).any())
         elementwise = 0
-        for function in ELEMENTWISE_FUNCTIONS:
+        for function in Elementwise:
             elementwise = elementwise | (command.function == function)
         return (
             wrong
