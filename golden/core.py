@@ -96,13 +96,13 @@ class Core:
             run.executed.append(is_executed)
             if not is_executed:
                 continue
+            self._count(commands=1)
             if command.opcode == Opcode.STORE:
                 stored.append((number, self._store(command)))
             elif command.opcode in (Opcode.LOAD, Opcode.CTR):
                 run.load_beats += self._load(command, number, beats[run.load_beats:])
             elif command.opcode != Opcode.CLEAR:
                 self._compute(command, number)
-            self._count(commands=1)
             if command.opcode == Opcode.CLEAR and command.function == 1:
                 self.counters = self._zeros()
         run.store = StoreBeats.join(stored, self.sizes.row_word)

@@ -10,7 +10,7 @@ COUNTERS = {
     "softmax_busy": "clocks of SOFTMAX",
     "vector_busy": "clocks of SPMM, ELEMENTWISE and LAYER_NORM",
     "load_store_busy": "clocks of LOAD, STORE and CTR",
-    "commands": "commands that were executed",
+    "commands": "commands that were executed, the one that stores the counters included",
     "array_beats": "beats that dot-product units issued, all units together",
     "array_waits_for_sink": "clocks in which a unit's beat waited for its results to be taken, all units together",
     "array_waits_for_rows": "the same, for units that are too many rows behind",
@@ -22,7 +22,7 @@ COUNTERS = {
     "skipped_scores": "scores that the mask spared SDDMM",
     "skipped_rows": "rows that the token list spared gated commands",
     "load_beats": "beats of the load stream",
-    "store_beats": "beats of the store stream",
+    "store_beats": "beats of the store stream, those of counters left out",
 }
 
 DEPENDS_ON_TIME = {
