@@ -1,0 +1,264 @@
+"""The core: memories, dot-product units, softmax and vector engines under one controller."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from golden.commands import Memory, Opcode
+from hw.block import Block
+from hw.memory import MemoryBank
+from hw.top.array_path import ArrayPath
+from hw.top.command_layout import COMMAND_LAYOUT
+from hw.top.controller import Controller, Unit
+from hw.top.core_parameters import CoreParameters
+from hw.top.counters import COUNTERS, CoreCounters
+from hw.top.kept_memory import KeptMemory
+from hw.top.load_store import LoadStore
+from hw.top.shared_memory import SharedMemory
+from hw.top.softmax_path import SoftmaxPath
+from hw.top.vector_path import VectorPath
+
+__all__ = ["Core"]
+
+
+class Core(Block):
+    """Runs sparse attention and dense layers on N banks: commands in, tiles in and out, all else inside.
+
+    N dot-product units with a weight bank each (WMEM) share the rows of IMEM; their scores, and the probabilities made
+    of them, lie in N banks (OMEM); N SIMD engines have the value rows in banks of their own. docs/commands.md says
+    what the commands do and where data lie. The results are those of one command after the other; units work at the
+    same time, row by row, where commands follow on each other's rows (:class:`hw.top.chain.Chain`).
+
+    Members: ``commands``, one command a beat; ``load``, beats of W elements that LOAD and CTR take, and ``store``, those
+    that STORE sends, W = max(n_banks, 2 * n_lanes, simd_lanes), ``last`` with the last one of a command; ``error`` and
+    ``error_command``, see :class:`hw.top.controller.Controller`; ``is_idle``, no unit works.
+
+    Defined by :func:`golden.core.Core`. It is DiSC's core (section IV, figure 11); run-ahead, kept mass, the chains and
+    the addresses of the hash are this project's.
+    """
+
+    Parameters = CoreParameters
+    members_doc = {
+        "commands": "what to do, in order",
+        "load": "data for LOAD and CTR, in the order of the commands",
+        "store": "data of STORE",
+        "error": "why a command was refused, 0 while none was; CLEAR sets it to 0",
+        "error_command": "which one, counted from reset",
+        "is_idle": "no unit works",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        beat = 16 * p.row_word
+        return {
+            "commands": In(stream.Signature(COMMAND_LAYOUT)),
+            "load": In(stream.Signature(beat)),
+            "store": Out(stream.Signature(data.StructLayout({"data": beat, "last": 1}))),
+            "error": Out(4),
+            "error_command": Out(32),
+            "is_idle": Out(1),
+        }
+
+    def circuit(self):
+        m = Module()
+        p, values = self.parameters, self.parameters.values()
+        m.submodules.controller = self._controller = controller = Controller(**values)
+        m.submodules.array = array = ArrayPath(**values)
+        m.submodules.softmax = softmax = SoftmaxPath(**values)
+        m.submodules.vector = vector = VectorPath(**values)
+        m.submodules.load_store = self._load_store = load_store = LoadStore(**values)
+        connect(m, flipped(self.commands), controller.commands)
+        connect(m, flipped(self.load), load_store.load)
+        connect(m, flipped(self.store), load_store.store)
+        m.d.comb += [
+            self.error.eq(controller.error),
+            self.error_command.eq(controller.error_command),
+            self.is_idle.eq(controller.is_idle),
+            *(getattr(controller, name).eq(getattr(load_store, name))
+              for name in ("tokens_valid", "token_count", "token_largest")),
+        ]
+        for index, unit in ((Unit.ARRAY, array), (Unit.SOFTMAX, softmax), (Unit.VECTOR, vector)):
+            self._direct(m, index, unit)
+        m.d.comb += [
+            load_store.start.eq(controller.start[Unit.LOAD_STORE]),
+            load_store.command.eq(controller.command[Unit.LOAD_STORE]),
+            controller.done[Unit.LOAD_STORE].eq(load_store.done),
+        ]
+        self._wants = {item: self._selected(m, item) for item in Memory}
+        self._rows(m, array, vector)
+        self._masks(m, array, softmax, vector)
+        self._kept(m, array, softmax, vector)
+        self._masses(m, softmax)
+        self._banks(m, array, vector)
+        self._count(m, array, vector)
+        return m
+
+    def _direct(self, m, index, unit):
+        """A unit under the controller."""
+        controller = self._controller
+        m.d.comb += [
+            unit.start.eq(controller.start[index]),
+            unit.command.eq(controller.command[index]),
+            unit.n_active.eq(controller.n_active[index]),
+            unit.limit.eq(controller.limit[index]),
+            unit.token.eq(self._load_store.token),
+            controller.rows_done[index].eq(unit.rows_done),
+            controller.done[index].eq(unit.done),
+        ]
+
+    def _selected(self, m, memory):
+        """Whether load and store mean this memory."""
+        selected = Signal(name=f"load_store_{memory.name.lower()}")
+        m.d.comb += selected.eq(self._load_store.which == memory)
+        return selected
+
+    def _rows(self, m, array, vector):
+        """IMEM."""
+        sizes, load_store = self.parameters.sizes, self._load_store
+        m.submodules.imem = imem = SharedMemory(
+            depth=self.imem_depth, part_width=16 * sizes.row_part, n_parts=sizes.row_parts, n_readers=2, n_writers=3
+        )
+        for index, reader in enumerate((array, vector)):
+            self._read(m, imem, index, reader.imem_address, reader.imem_word)
+        m.d.comb += [
+            imem.write_0.payload.address.eq(load_store.write_address),
+            imem.write_0.payload.data.eq(load_store.write_data),
+            imem.write_0.payload.enable.eq(~0),
+            imem.write_0.valid.eq(load_store.write & self._wants[Memory.ROWS]),
+            imem.direct_enable.eq(load_store.read & self._wants[Memory.ROWS]),
+            imem.direct_address.eq(load_store.read_address),
+            load_store.read_rows.eq(imem.direct_word),
+        ]
+        for port, writer in ((imem.write_1, vector), (imem.write_2, array)):
+            m.d.comb += [
+                port.payload.address.eq(writer.imem_write.payload.address),
+                port.payload.data.eq(writer.imem_write.payload["values"]),
+                port.payload.enable.eq(writer.imem_write.payload.enable),
+                port.valid.eq(writer.imem_write.valid),
+                writer.imem_write.ready.eq(port.ready),
+            ]
+
+    @staticmethod
+    def _read(m, memory, index, address, word):
+        """A reader of a shared memory."""
+        port, answer = getattr(memory, f"address_{index}"), getattr(memory, f"word_{index}")
+        m.d.comb += [
+            port.payload.eq(address.payload),
+            port.valid.eq(address.valid),
+            address.ready.eq(port.ready),
+            word.payload.eq(answer.payload),
+            word.valid.eq(answer.valid),
+            answer.ready.eq(word.ready),
+        ]
+
+    def _masks(self, m, array, softmax, vector):
+        """Mask rows, bank by bank, in the order of the hash."""
+        sizes, load_store = self.parameters.sizes, self._load_store
+        width = self.n_banks * sizes.key_slots
+        m.submodules.masks = masks = SharedMemory(
+            depth=sizes.mask_rows, part_width=width // sizes.mask_pieces, n_parts=sizes.mask_pieces, n_readers=3, n_writers=2
+        )
+        for index, reader in enumerate((array, vector, softmax)):
+            self._read(m, masks, index, reader.mask_address, reader.mask_row)
+        # Mask 0 has one row, and each of the others max_tokens.
+        command = load_store.command
+        mask = Mux(command.opcode == Opcode.LOAD, command.mask_out, command.mask)
+        m.d.comb += [
+            load_store.mask_base.eq(Mux(mask == 0, 0, 1 + (mask - 1).as_unsigned() * self.max_tokens)),
+            masks.write_0.payload.address.eq(load_store.write_address),
+            masks.write_0.payload.data.eq(load_store.write_data[:width // sizes.mask_pieces].replicate(sizes.mask_pieces)),
+            masks.write_0.payload.enable.eq(1 << load_store.write_part),
+            masks.write_0.valid.eq(load_store.write & self._wants[Memory.MASK]),
+            masks.direct_enable.eq(load_store.read & self._wants[Memory.MASK]),
+            masks.direct_address.eq(load_store.read_address),
+            load_store.read_mask.eq(masks.direct_word),
+            masks.write_1.payload.address.eq(softmax.mask_write.payload.address),
+            masks.write_1.payload.data.eq(softmax.mask_write.payload.row),
+            masks.write_1.payload.enable.eq(~0),
+            masks.write_1.valid.eq(softmax.mask_write.valid),
+            softmax.mask_write.ready.eq(masks.write_1.ready),
+        ]
+
+    def _kept(self, m, array, softmax, vector):
+        """OMEM: scores from the array to softmax, probabilities from there to the vector unit."""
+        load_store = self._load_store
+        words = Cat(load_store.write_data)[:16 * self.n_banks]
+        for item, writes, reader, reads, words_read, peeked in (
+            (Memory.SCORES, array.score_write, softmax, softmax.score_read, softmax.score_word, load_store.read_scores),
+            (Memory.PROBABILITIES, softmax.probability_write, vector, vector.probability_read, vector.probability_word,
+             load_store.read_probabilities),
+        ):
+            m.submodules[item.name.lower()] = memory = KeptMemory(n_banks=self.n_banks, depth=self.omem_depth)
+            m.d.comb += [
+                memory.write.eq(writes),
+                memory.read.eq(reads),
+                words_read.eq(memory.words),
+                peeked.eq(memory.words),
+                memory.load.valid.eq(load_store.write & self._wants[item]),
+                memory.load.address.eq(load_store.write_address),
+                memory.load.words.eq(words),
+                memory.peek.enable.eq(load_store.read & self._wants[item]),
+                memory.peek.address.eq(load_store.read_address),
+            ]
+
+    def _masses(self, m, softmax):
+        """What each row kept of its probabilities."""
+        load_store = self._load_store
+        loads = Signal(name="loads_mass")
+        peeks = Signal(name="stores_mass")
+        m.submodules.masses = masses = MemoryBank(depth=self.max_tokens, width=16)
+        m.d.comb += [
+            loads.eq(load_store.write & self._wants[Memory.MASS]),
+            peeks.eq(load_store.read & self._wants[Memory.MASS]),
+            masses.write_enable.eq(loads | softmax.mass_write.valid),
+            masses.write_address.eq(Mux(loads, load_store.write_address, softmax.mass_write.address)),
+            masses.write_data.eq(Mux(loads, load_store.write_data, softmax.mass_write.value)),
+            masses.read_enable.eq(peeks | softmax.mass_read.enable),
+            masses.read_address.eq(Mux(peeks, load_store.read_address, softmax.mass_read.address)),
+            softmax.mass_word.eq(masses.read_data),
+            load_store.read_mass.eq(masses.read_data),
+        ]
+
+    def _banks(self, m, array, vector):
+        """What load writes into the units' own banks, and projected values on their way to the engines."""
+        load_store = self._load_store
+        for port, item in ((array.weight_write, Memory.WEIGHTS), (vector.word_write, Memory.VALUES)):
+            m.d.comb += [
+                port.valid.eq(load_store.write & self._wants[item]),
+                port.bank.eq(load_store.write_part),
+                port.address.eq(load_store.write_address),
+                port.words.eq(load_store.write_data),
+            ]
+        connect(m, array.value_write, vector.value_write)
+
+    def _count(self, m, array, vector):
+        """The counters, and the store's way to them."""
+        controller, load_store = self._controller, self._load_store
+        m.submodules.counters = counters = CoreCounters()
+        is_sddmm = controller.command[Unit.ARRAY].opcode == Opcode.SDDMM
+        n_keys = controller.command[Unit.ARRAY].n_out
+        is_counted = ~self._wants[Memory.COUNTERS]
+        steps = {
+            "cycles": ~controller.is_idle,
+            **{name: controller.busy[unit] for name, unit in (
+                ("array_busy", Unit.ARRAY), ("softmax_busy", Unit.SOFTMAX), ("vector_busy", Unit.VECTOR),
+                ("load_store_busy", Unit.LOAD_STORE))},
+            "commands": controller.executes,
+            "array_beats": array.counters.beats,
+            "array_waits_for_sink": array.counters.waits_for_sink,
+            "array_waits_for_rows": array.counters.waits_for_rows,
+            "array_waits_for_query": array.counters.waits_for_query,
+            "vector_issues": vector.counters.issues,
+            "spmm_terms": vector.counters.spmm_terms,
+            "vector_waits": vector.counters.waits_for_write,
+            "scores": array.counters.scores,
+            "skipped_scores": Mux(array.counters.rows & is_sddmm, n_keys, 0) - array.counters.scores,
+            "skipped_rows": controller.skipped_rows,
+            "load_beats": self.load.valid & self.load.ready,
+            "store_beats": self.store.valid & self.store.ready & is_counted,
+        }
+        m.d.comb += [counters.steps[index].eq(steps[name]) for index, name in enumerate(COUNTERS)]
+        m.d.comb += [counters.clear.eq(controller.clear_counters), load_store.counters.eq(counters.totals)]
