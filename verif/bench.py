@@ -60,6 +60,17 @@ class Bench:
         """The block under test, from plain data; overridden where it is none of the registered units."""
         return unit_class(cls.unit)(**parameters)
 
+    @property
+    def latency(self):
+        """Clocks after which nothing is under way any more, beyond those in which beats move."""
+        return self.block.latency
+
+    def forget(self):
+        """The unit was reset; a bench that knows what the unit remembers forgets it."""
+
+    def watch(self, dut, report):
+        """Look at plain output ports after every clock; ``report`` takes a sentence on what is wrong."""
+
     def streams(self):
         """The names of the unit's input and output streams."""
         names = {"inputs": [], "outputs": []}

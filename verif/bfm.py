@@ -1,6 +1,7 @@
 """Stream drivers and monitors, moved by one loop that reads just before and writes just after each clock edge."""
 
 from collections import deque
+from typing import NamedTuple
 
 PATTERNS = ("none", "random", "bursty")
 
@@ -28,6 +29,19 @@ def word(handle):
     """The value of a port, or ``None`` if any bit of it is X or Z."""
     text = str(handle.value)
     return int(text, 2) if text.isascii() and set(text) <= {"0", "1"} else None
+
+
+class Partly(NamedTuple):
+    """An expected beat of which only the bits of ``care`` are defined; the others may be X."""
+
+    value: int
+    care: int
+
+    def met_by(self, text):
+        """Whether the bits of a port, as text from the highest one on, are as expected."""
+        known = int("".join(bit if bit in "01" else "0" for bit in text), 2)
+        unknown = int("".join("0" if bit in "01" else "1" for bit in text), 2)
+        return (known ^ self.value) & self.care == 0 and unknown & self.care == 0
 
 
 class Source:
@@ -121,7 +135,7 @@ class Sink:
                 self._report(f"{self.name}: valid fell in cycle {cycle} though the beat was not taken")
                 self._held = None
             return False
-        payload = 0 if self._payload is None else word(self._payload)
+        payload = self._value()
         if self._held is not None and payload != self._held[0]:
             self._report(f"{self.name}: payload changed while stalled in cycle {cycle}")
         if not self._is_ready:
@@ -132,6 +146,13 @@ class Sink:
         self._take(payload, cycle)
         return True
 
+    def _value(self):
+        """The payload, as text where only a part of it is defined."""
+        if self._payload is None:
+            return 0
+        is_partly = self._expected and isinstance(self._expected[0], Partly)
+        return str(self._payload.value) if is_partly else word(self._payload)
+
     def _take(self, payload, cycle):
         if not self.compare:
             return
@@ -141,9 +162,15 @@ class Sink:
             return
         expected = self._expected.popleft()
         self.checked += 1
-        if payload != expected:
+        number = len(self.seen_at) - 1
+        if isinstance(expected, Partly):
+            if not expected.met_by(payload):
+                width = len(payload)
+                self._report(f"{self.name}: beat {number} is {payload}, expected {expected.value:0{width}b} "
+                             f"where {expected.care:0{width}b}")
+        elif payload != expected:
             shown = "X" if payload is None else f"{payload:#x}"
-            self._report(f"{self.name}: beat {len(self.seen_at) - 1} is {shown}, expected {expected:#x}")
+            self._report(f"{self.name}: beat {number} is {shown}, expected {expected:#x}")
 
     def check_quiet(self, when):
         """Report an output that is valid although nothing is under way."""

@@ -57,6 +57,7 @@ class Player:
         if self.clk is not None:
             self.clk.value = 0
         self.cycle += 1
+        self.bench.watch(self.dut, self.report)
         return any(moved)
 
     async def reset(self):
@@ -74,13 +75,14 @@ class Player:
             await Timer(PERIOD_NS // 2, "ns")
             self.clk.value = 0
         self.rst.value = 0
+        self.bench.forget()
         for sink in self.sinks:
             sink.start([], None)
         await self.quiet("after reset")
 
     async def quiet(self, when):
         """Nothing may come out while nothing is under way."""
-        for _ in range(self.bench.block.latency + 4):
+        for _ in range(self.bench.latency + 4):
             await self.step()
             for sink in self.sinks:
                 sink.check_quiet(when)
@@ -99,7 +101,7 @@ class Player:
         self.where = f"stall {stall}, idle {idle}"
         batch = self.bench.batch(count)
         self.begin(batch, stall, idle)
-        patience = 200 + 40 * (self.bench.block.latency + self.bench.longest_silence)
+        patience = 200 + 40 * (self.bench.latency + self.bench.longest_silence)
         quiet_for = 0
         while not all(end.done for end in (*self.sources, *self.sinks)):
             quiet_for = 0 if await self.step() else quiet_for + 1
@@ -148,7 +150,7 @@ class Player:
         self.begin(batch, self.random.choice(PATTERNS), self.random.choice(PATTERNS))
         for sink in self.sinks:
             sink.compare = False
-        for _ in range(self.random.randint(1, 3 * self.bench.block.latency + count)):
+        for _ in range(self.random.randint(1, 3 * self.bench.latency + count)):
             await self.step()
         self.resets += 1
         await self.reset()
