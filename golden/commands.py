@@ -42,7 +42,7 @@ FIELDS = (
     Field("destination_stride", 5, 16, 16, "words from row to row of it"),
     Field("bank_address", 6, 0, 16, "first word of weights, keys or values in their banks"),
     Field("theta", 6, 16, 16, "threshold: FP16"),
-    Field("scale", 7, 0, 19, "softmax: what scores are multiplied with, see the softmax unit"),
+    Field("scale", 7, 0, 19, "softmax: scale * log2(e) as (1 + bits 14:0 / 2**15) * 2**(bits 18:15 - 12)"),
 )
 WORDS = 8
 COMMAND_WIDTH = 32 * WORDS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hw import balance, readme
+from hw import balance, command_documents, readme
 from hw.cli import UsageError, add_block_arguments, blocks_from, reporting_errors
 from hw.emit import MEMORY_BODIES, summary
 from hw.package import build_package, write_files
@@ -78,13 +78,26 @@ def synthesise(options):
     return run_synthesis(options, blocks_from(options))
 
 
+def write_command_documents(options):
+    """Write the description of the command set and its C header."""
+    files = command_documents.documents()
+    try:
+        write_files(options.output, files)
+    except OSError as error:
+        raise UsageError(f"cannot write to the output folder {options.output!r}: {error.strerror}") from None
+    for name in files:
+        print(Path(options.output) / name)
+    return 0
+
+
 def renew_readme(options):
-    """Renew the generated parts of README.md; with synthesis reports, take over their figures first."""
+    """Renew docs/commands.md and the generated parts of README.md; with synthesis reports, take over their figures."""
     try:
         if options.reports is not None:
             figures = json.dumps(readme.measured(options.reports), indent=2) + "\n"
             write_files(readme.FIGURES.parent, {readme.FIGURES.name: figures})
         write_files(".", {"README.md": readme.render(Path("README.md").read_text())})
+        write_files("docs", {command_documents.MARKDOWN: command_documents.markdown()})
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from None
     return 0
@@ -113,6 +126,12 @@ def main(arguments=None):
     balancer = commands.add_parser("balance", help="find the hash multiplier that suits given masks")
     balance.add_arguments(balancer)
     balancer.set_defaults(run=balance.run)
+
+    documents = commands.add_parser("commands", help="write the core's command set as Markdown and as a C header")
+    documents.add_argument(
+        "-o", "--output", metavar="DIR", default="build/commands", help="output folder (default %(default)s)"
+    )
+    documents.set_defaults(run=write_command_documents)
 
     renewer = commands.add_parser("readme", help="renew the generated parts of README.md")
     renewer.add_argument("--reports", metavar="DIR", help="take over the figures of these synthesis reports")
