@@ -7,7 +7,7 @@ PATTERNS = ("none", "random", "bursty")
 
 
 class Gate:
-    """Says, cycle by cycle, whether a driver idles or a sink stalls: never, at random, or in long runs."""
+    """Says, cycle by cycle, whether a driver idles or a sink stalls: never, at random, in long runs, or ("rare") mostly."""
 
     def __init__(self, pattern, rng):
         self.pattern, self._rng = pattern, rng
@@ -16,8 +16,8 @@ class Gate:
     def closed(self):
         if self.pattern == "none":
             return False
-        if self.pattern == "random":
-            return self._rng.random() < 0.4
+        if self.pattern in ("random", "rare"):
+            return self._rng.random() < (0.4 if self.pattern == "random" else 0.9)
         if not self._left:
             self._closed = not self._closed
             self._left = self._rng.randint(1, 24)

@@ -95,7 +95,8 @@ class RowWalker(Block):
             with m.Elif(walked.ready):
                 m.d.sync += left.eq(finder.others)
         with m.If(begins):
-            m.d.sync += [is_walking.eq(1), is_first.eq(1), is_last_turn.eq(ends_row), turn.eq(Mux(ends_row, 0, turn + 1))]
+            m.d.sync += [is_walking.eq(1), is_first.eq(1), is_last_turn.eq(ends_row)]
+            m.d.sync += turn.eq(Mux(ends_row, 0, turn + 1))
         with m.Elif(is_walking & walked.ready):
             m.d.sync += [is_first.eq(0), is_walking.eq(~walked.payload.last)]
         return m
