@@ -7,7 +7,7 @@ import numpy as np
 
 from golden.dot_product_unit import dot_products
 
-__all__ = ["QUEUE_LATENCY", "Schedule", "UnitScores", "sampled_scores", "schedule"]
+__all__ = ["QUEUE_LATENCY", "Schedule", "UnitScores", "keys_in_banks", "sampled_scores", "schedule"]
 
 QUEUE_LATENCY = 2
 """Clocks from a mask's acceptance until a unit can look at it."""
@@ -20,6 +20,11 @@ class UnitScores(NamedTuple):
     last_of_row: np.ndarray
     wide: np.ndarray
     narrow: np.ndarray
+
+
+def keys_in_banks(banks, base, stride, n_slots, n_beats):
+    """Keys ``[units, slots, beats, lanes]`` in banks ``[units, words, lanes]``: word ``base + beat * stride + slot``."""
+    return np.asarray(banks)[:, base + np.arange(n_beats) * stride + np.arange(n_slots)[:, None]]
 
 
 def sampled_scores(bitmap, query, keys, *, format, align_width=None, max_terms=None):

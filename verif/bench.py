@@ -28,7 +28,7 @@ class Batch:
     statics: dict[str, int] = field(default_factory=dict)
     full_rate: tuple[str, ...] | None = None
     causes: dict[str, tuple[str, list[int]]] | None = None
-    after: dict[str, str] = field(default_factory=dict)
+    after: dict[str, tuple[str, ...]] = field(default_factory=dict)
     gapless: tuple[str, ...] = ()
 
     def __post_init__(self):

@@ -55,7 +55,7 @@ class Source:
         self.start([], None)
         self._valid.value = 0
 
-    def start(self, beats, gate, after=None):
+    def start(self, beats, gate, after=()):
         self._beats, self._gate, self._after = deque(beats), gate, after
         self._offered = False
         self.taken_at = []
@@ -68,7 +68,7 @@ class Source:
     def drive(self):
         if self._offered:
             return
-        if self._after is not None and not self._after.done:
+        if not all(other.done for other in self._after):
             return
         if self._beats and not self._gate.closed():
             if self._payload is not None:

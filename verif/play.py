@@ -92,7 +92,8 @@ class Player:
             getattr(self.dut, name).value = value
         by_name = {source.name: source for source in self.sources}
         for name, source in by_name.items():
-            source.start(batch.inputs[name], Gate(idle, self.random), by_name.get(batch.after.get(name)))
+            earlier = [by_name[other] for other in batch.after.get(name, ())]
+            source.start(batch.inputs[name], Gate(idle, self.random), earlier)
         for sink in self.sinks:
             sink.start(batch.outputs[sink.name], Gate(stall, self.random))
 

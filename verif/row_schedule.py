@@ -43,8 +43,9 @@ class _Array:
 
     async def reset(self):
         self.dut.rst.value = 1
-        for valid in (*self.inputs.values(), self.dut.weight__valid):
-            valid.value = 0
+        unused = (self.dut.weight__valid, self.dut.weight_lane__valid, self.dut.weight_base, self.dut.weight_stride)
+        for port in (*self.inputs.values(), *unused):
+            port.value = 0
         self.dut.clk.value = 0
         for _ in range(2):
             await Timer(PERIOD_NS // 2, "ns")

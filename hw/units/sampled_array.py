@@ -23,13 +23,20 @@ class SampledArrayParameters(SampledUnitParameters):
 class SampledArray(Block):
     """``score(i, u, s) = sum(query[i] * bank[u][s])`` for every row i, unit u and slot s whose bit the mask has set.
 
-    Each unit works through its bits of a row by rising slot and sends one score for each; for the bits that are clear
-    it spends no time. A mask of ones gives the dense product: a matrix product is the same with weights for keys.
+    Beat b of the key ``bank[u][s]`` is word ``weight_base + b * weight_stride + s`` of unit u's weight bank. Each unit
+    works through its bits of a row by rising slot and sends one score for each; for the bits that are clear it spends
+    no time. A mask of ones gives the dense product: a matrix product is the same with weights for keys.
 
     Members (element 0 in the lowest bits):
 
-    * ``weight`` writes one beat of one key: ``key`` (n_lanes words), ``beat`` (below max_beats), ``slot`` and ``unit``.
-      It is always ready. A row sees the keys that were accepted before the later of its mask and its query.
+    * ``weight`` writes a word of one bank: ``key`` (n_lanes elements), ``address`` (below weight_depth) and ``unit``.
+      It is always ready.
+    * ``weight_lane`` writes an element into one lane of a word of every bank: ``elements`` (n_units, the first one for
+      unit 0), ``address`` and ``lane``. It is ready while no ``weight`` comes.
+    * A row sees what either of them wrote before the later of its mask and its query was accepted.
+    * ``weight_base`` and ``weight_stride`` say where the keys lie; they are taken modulo the power of two that
+      weight_depth needs, and every address they give must be below weight_depth. They may change only while no row is
+      in flight, that is, while every accepted row has been reported by ``row_done``.
     * ``query`` carries the rows: ``query`` (query_beats beats of n_lanes words), ``last`` (one bit for each of these
       beats: it ends the row, and what follows in the transfer is not used). A row has 1 to max_beats beats, and its
       scores are sums over just these beats of the keys.
@@ -56,7 +63,10 @@ class SampledArray(Block):
     def __init__(self, **parameters):
         super().__init__(parameters, self._members)
         self.members_doc = {
-            "weight": "one beat of one key for one slot of one unit's bank",
+            "weight": "a word for one unit's bank",
+            "weight_lane": "an element for one lane of a word of each unit's bank",
+            "weight_base": "word of the banks that holds beat 0 of slot 0",
+            "weight_stride": "words of the banks from a beat to the next one of the same slot",
             "query": "one or more beats of the next row's query vector",
             "mask": "the bits of the next row, each unit's part in the order of its slots",
             **{f"score_{u}": f"dot products of unit {u}, row after row by rising slot" for u in range(self.n_units)},
@@ -67,15 +77,18 @@ class SampledArray(Block):
     @staticmethod
     def _members(p):
         vector = data.ArrayLayout(16, p.n_lanes)
-        weight = {
-            "key": vector,
-            "beat": ceil_log2(p.max_beats),
-            "slot": ceil_log2(p.n_slots),
-            "unit": ceil_log2(p.n_units),
+        weight = {"key": vector, "address": p.address_width, "unit": ceil_log2(p.n_units)}
+        weight_lane = {
+            "elements": data.ArrayLayout(16, p.n_units),
+            "address": p.address_width,
+            "lane": ceil_log2(p.n_lanes),
         }
         query = {"query": data.ArrayLayout(vector, p.query_width), "last": p.query_width}
         return {
             "weight": In(stream.Signature(data.StructLayout(weight))),
+            "weight_lane": In(stream.Signature(data.StructLayout(weight_lane))),
+            "weight_base": In(p.address_width),
+            "weight_stride": In(p.address_width),
             "query": In(stream.Signature(data.StructLayout(query))),
             "mask": In(stream.Signature(data.StructLayout({"bitmap": data.ArrayLayout(p.n_slots, p.n_units)}))),
             **{f"score_{u}": Out(stream.Signature(p.scores)) for u in range(p.n_units)},
@@ -134,14 +147,23 @@ class SampledArray(Block):
             m.d.comb += [unit.oldest_row.eq(self._oldest_row), unit.n_open.eq(n_open)]
 
     def _write_weights(self, m, units):
-        weight = self.weight.payload
-        address = Signal(len(units[0].weight_address))
-        m.d.comb += [self.weight.ready.eq(1), address.eq(weight.slot * self.max_beats + weight.beat)]
+        word, lane = self.weight.payload, self.weight_lane.payload
+        writes_word = self.weight.valid
+        address = Signal(self.parameters.address_width, name="write_address")
+        lane_enable = Signal(self.n_lanes)
+        m.d.comb += [
+            self.weight.ready.eq(1),
+            self.weight_lane.ready.eq(~writes_word),
+            address.eq(Mux(writes_word, word.address, lane.address)),
+            lane_enable.eq(Cat(self.weight_lane.valid & (lane.lane == index) for index in range(self.n_lanes))),
+        ]
         for index, unit in enumerate(units):
             m.d.comb += [
-                unit.weight_enable.eq(self.weight.valid & (weight.unit == index)),
+                unit.weight_enable.eq(Mux(writes_word, (word.unit == index).replicate(self.n_lanes), lane_enable)),
                 unit.weight_address.eq(address),
-                unit.weight.eq(weight.key),
+                unit.weight.eq(Mux(writes_word, word.key, lane.elements[index].replicate(self.n_lanes))),
+                unit.weight_base.eq(self.weight_base),
+                unit.weight_stride.eq(self.weight_stride),
             ]
 
     def _load_queries(self, m, units):

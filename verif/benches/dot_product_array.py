@@ -67,7 +67,7 @@ class DotProductArrayBench(Bench):
             {"scores": expected},
             bins,
             causes={"scores": ("operands", np.flatnonzero(last).tolist())},
-            after={"operands": "weight"},
+            after={"operands": ("weight",)},
         )
 
     def _queries(self, count):

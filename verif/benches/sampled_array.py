@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.sampled_array import sampled_scores, schedule
+from golden.sampled_array import keys_in_banks, sampled_scores, schedule
 from hw.units.dot_product_unit import DotProductUnit
 from verif.bench import Batch, Bench
 from verif.benches.dot_product_unit import DotProductUnitBench
@@ -12,7 +12,11 @@ MAX_ROWS = 40
 
 
 class SampledArrayBench(Bench):
-    """Each batch writes the keys that its mask uses, in any order, and then sends rows; all have the same beats."""
+    """Each batch writes the keys that its mask uses, in any order, and then sends rows; all have the same beats.
+
+    Keys lie anywhere in the banks, also so that slots share words. Some words are written lane by lane: words of their
+    own, while others are written whole, or lanes of words that were written whole before.
+    """
 
     unit = "sampled_array"
 
@@ -25,6 +29,7 @@ class SampledArrayBench(Bench):
     def required_bins(self):
         p = self.parameters
         bins = {"empty_row", "empty_subrow", "full_row", "single_bit", "last_slot", "max_beats", "one_beat"}
+        bins |= {"lanes_at_once", "lanes_afterwards", "last_word"}
         # Where rows load more slowly than a full one is worked through, no unit meets the limit.
         if p.n_slots * p.max_beats > 2 + p.n_places * p.query_words:
             bins |= {"run_ahead_limit"}
@@ -42,9 +47,14 @@ class SampledArrayBench(Bench):
         self._turn += 1
         n_rows = len(bitmap)
         query = self._vectors(n_rows, n_beats)
-        keys = np.zeros((p.n_units, p.n_slots, p.max_beats, p.n_lanes), np.int64)
+        base, stride = self._layout(n_beats)
+        used = keys_in_banks(np.arange(p.bank_depth)[None, :, None], base, stride, p.n_slots, n_beats)[0, :, :, 0]
+        banks = np.zeros((p.n_units, p.bank_depth, p.n_lanes), np.int64)
         unit, slot = np.nonzero(bitmap.any(axis=0))
-        keys[unit, slot, :n_beats] = self._vectors(len(unit), n_beats)
+        is_read = np.zeros(banks.shape[:2], bool)
+        is_read[unit[:, None], used[slot]] = True
+        banks[is_read] = self._vectors(int(is_read.sum()), 1)[:, 0]
+        keys = keys_in_banks(banks, base, stride, p.n_slots, n_beats)
         scores = sampled_scores(
             bitmap, query, keys, format=p.format, align_width=p.align_width, max_terms=p.max_terms
         )
@@ -61,11 +71,17 @@ class SampledArrayBench(Bench):
             "last_slot": int(bitmap[..., -1].sum()),
             "one_beat": n_beats == 1,
             "max_beats": n_beats == p.max_beats,
+            "last_word": int(is_read[:, -1].sum()),
             "ragged_transfer": int(n_beats % p.query_width),
         }
+        writes_at_once = bool(self.rng.integers(2))
+        weight, weight_lane = self._writes(banks, is_read, writes_at_once, count)
+        bins["lanes_at_once" if writes_at_once else "lanes_afterwards"] = len(weight_lane)
+        before_rows = ("weight", "weight_lane")
         return Batch(
             {
-                "weight": self._weights(keys[:, :, :n_beats], unit, slot),
+                "weight": weight,
+                "weight_lane": weight_lane,
                 "query": pack_queries(p, query),
                 "mask": pack_mask(p, bitmap),
             },
@@ -74,9 +90,14 @@ class SampledArrayBench(Bench):
                 "row_done": [0] * n_rows,
             },
             bins,
+            {"weight_base": base, "weight_stride": stride},
             full_rate=("weight",),
             causes={},
-            after={"query": "weight", "mask": "weight"},
+            after={
+                "query": before_rows,
+                "mask": before_rows,
+                "weight_lane": () if writes_at_once else ("weight",),
+            },
         )
 
     def _bitmap(self, count):
@@ -103,23 +124,54 @@ class SampledArrayBench(Bench):
         operands = self._words.operands(max(1, n_vectors * n_beats))[int(self.rng.integers(2))]
         return operands[: n_vectors * n_beats].reshape(n_vectors, n_beats, -1)
 
-    def _weights(self, keys, unit, slot):
-        beats = pack_weights(self.parameters, keys, unit, slot)
+    def _layout(self, n_beats):
+        """``(base, stride)``: anywhere, from the banks' beginning, or up to their end; beats with or without a gap."""
+        p = self.parameters
+        room = p.bank_depth - p.n_slots
+        if n_beats == 1:
+            stride, rest = int(self.rng.integers(1 << p.address_width)), room
+        else:
+            most = room // (n_beats - 1)
+            stride = (min(p.n_slots, most), most, int(self.rng.integers(most + 1)))[int(self.rng.integers(3))]
+            rest = room - (n_beats - 1) * stride
+        return (0, rest, int(self.rng.integers(rest + 1)))[int(self.rng.integers(3))], stride
+
+    def _writes(self, banks, is_read, at_once, count):
+        """Transfers of either form that leave the banks as given in all words that are read."""
+        p = self.parameters
+        addresses = self.rng.permutation(np.flatnonzero(is_read.any(axis=0)))
+        by_lane = addresses[: min(len(addresses), 1 + int(self.rng.integers(1 + count // p.n_lanes)))]
+        lanes = np.ones((len(by_lane), p.n_lanes), bool)
+        whole, words = is_read.copy(), banks.copy()
+        if at_once:
+            whole[:, by_lane] = False
+        else:
+            lanes &= self.rng.random(lanes.shape) < 0.7
+            words[:, by_lane] ^= lanes * self.rng.integers(1, 1 << 16, (p.n_units, *lanes.shape))
+        unit, address = np.nonzero(whole)
+        place, lane = np.nonzero(lanes)
+        return (
+            self._shuffled(pack_weights(p, words, unit, address)),
+            self._shuffled(pack_weight_lanes(p, banks, by_lane[place], lane)),
+        )
+
+    def _shuffled(self, beats):
         return [beats[place] for place in self.rng.permutation(len(beats))]
 
 
-def pack_weights(p, keys, unit, slot):
-    """Transfers that write the keys ``[units, slots, beats, lanes]`` of the given pairs of unit and slot."""
-    n_beats = keys.shape[2]
-    words = pack(keys[unit, slot].reshape(-1, p.n_lanes), 16)
+def pack_weights(p, banks, unit, address):
+    """Transfers that write these words of the banks ``[units, words, lanes]``."""
     return [
-        join(
-            (word, 16 * p.n_lanes),
-            (index % n_beats, _log2(p.max_beats)),
-            (slot[index // n_beats], _log2(p.n_slots)),
-            (unit[index // n_beats], _log2(p.n_units)),
-        )
-        for index, word in enumerate(words)
+        join((word, 16 * p.n_lanes), (at, p.address_width), (index, _log2(p.n_units)))
+        for word, at, index in zip(pack(banks[unit, address], 16), address, unit)
+    ]
+
+
+def pack_weight_lanes(p, banks, address, lane):
+    """Transfers that write these lanes of these words in all banks ``[units, words, lanes]``."""
+    return [
+        join((elements, 16 * p.n_units), (at, p.address_width), (index, _log2(p.n_lanes)))
+        for elements, at, index in zip(pack(banks[:, address, lane].T, 16), address, lane)
     ]
 
 

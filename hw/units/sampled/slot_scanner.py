@@ -28,6 +28,7 @@ def next_place(place, n_places):
 class SlotScannerParameters(Parameters):
     n_slots: int = integer(16, low=1, high=4096, doc="bits of a bitmap")
     max_beats: int = integer(2, low=1, high=1024, doc="beats a dot product, at most")
+    weight_depth: int = integer(32, low=2, high=1 << 22, doc="words of the weight bank")
     query_beats: int = integer(1, low=1, high=64, doc="beats a word of the query ring")
     n_places: int = integer(10, low=2, high=64, doc="rows of the query ring")
     row_width: int = integer(5, low=1, high=16, doc="bits of a row's number, more than enough for the rows in flight")
@@ -52,13 +53,15 @@ class SlotScanner(Block):
         "oldest_row": "first row, modulo 2**row_width, that some unit has not done",
         "n_open": "rows from the oldest one on that may be issued",
         "last_beats": "beats of the row in each place of the ring, less one",
+        "weight_base": "word of the weight bank with beat 0 of slot 0",
+        "weight_stride": "words from a beat to the next one of the same slot",
         "wants": "a beat waits to be issued",
         "is_open": "its row is open",
         "is_ahead": "its row is too far ahead of the oldest row, whatever is open",
         "issues": "a beat is issued: wants, open and advance",
         "query_address": "word of the query ring that holds the beat's query",
         "query_beat": "which beat of that word",
-        "weight_address": "word of the weight bank",
+        "weight_address": "word of the weight bank: base + beat * stride + slot",
         "slot": "bit of the bitmap that the beat belongs to",
         "row": "the beat's row, modulo 2**row_width",
         "last": "the beat ends its dot product",
@@ -80,13 +83,15 @@ class SlotScanner(Block):
             "oldest_row": In(p.row_width),
             "n_open": In(range(p.n_places)),
             "last_beats": In(data.ArrayLayout(ceil_log2(p.max_beats), p.n_places)),
+            "weight_base": In(ceil_log2(p.weight_depth)),
+            "weight_stride": In(ceil_log2(p.weight_depth)),
             "wants": Out(1),
             "is_open": Out(1),
             "is_ahead": Out(1),
             "issues": Out(1),
             "query_address": Out(ceil_log2(p.n_places * n_words)),
             "query_beat": Out(ceil_log2(p.query_beats)),
-            "weight_address": Out(ceil_log2(p.n_slots * p.max_beats)),
+            "weight_address": Out(ceil_log2(p.weight_depth)),
             "slot": Out(ceil_log2(p.n_slots)),
             "row": Out(p.row_width),
             "last": Out(1),
@@ -175,7 +180,6 @@ class SlotScanner(Block):
                 self._beat.eq(0),
                 registers["query_address"].eq(current.place * n_words),
                 registers["query_beat"].eq(0),
-                registers["weight_address"].eq(slot * self.max_beats),
                 registers["slot"].eq(slot),
                 registers["last_of_row"].eq(is_last),
             ]
@@ -187,5 +191,10 @@ class SlotScanner(Block):
                 self._beat.eq(self._beat + 1),
                 registers["query_address"].eq(registers["query_address"] + ends_word),
                 registers["query_beat"].eq(Mux(ends_word, 0, registers["query_beat"] + 1)),
-                registers["weight_address"].eq(registers["weight_address"] + 1),
             ]
+        # One adder for both. Which of the two it may be is known early; whether it comes to it, late.
+        address = registers["weight_address"]
+        starts = ~wants | self.last
+        step = Mux(starts, self.weight_base, address) + Mux(starts, slot, self.weight_stride)
+        with m.If(moves_slot | (self.issues & ~self.last)):
+            m.d.sync += address.eq(step)

@@ -22,8 +22,11 @@ __all__ = ["SampledUnit", "SampledUnitParameters", "unit_activity"]
 class SampledUnitParameters(DotProductUnitParameters):
     n_lanes: int = integer(16, low=1, high=1024, doc="products a beat")
     format: str = choice("fp16", "fp16", "bf16", doc="of query and key")
-    n_slots: int = integer(16, low=1, high=4096, doc="keys a bank: columns divided by units")
+    n_slots: int = integer(16, low=1, high=4096, doc="bits of a unit's part of a mask: columns divided by units")
     max_beats: int = integer(2, low=1, high=1024, doc="beats a dot product, at most: head dimension divided by lanes")
+    weight_depth: int | None = integer(
+        None, low=1, high=1 << 22, doc="words a weight bank, of n_lanes elements; by default n_slots * max_beats"
+    )
     query_beats: int | None = integer(
         None, low=1, high=64, doc="beats a transfer of the query stream; by default 2 where max_beats allows"
     )
@@ -35,6 +38,18 @@ class SampledUnitParameters(DotProductUnitParameters):
             self.refuse("query_beats", f"at most max_beats={self.max_beats}")
         if self.max_beats * self.n_lanes > (self.max_terms or DEFAULT_MAX_TERMS):
             self.refuse("max_beats", "no more than max_terms divided by n_lanes")
+        if self.weight_depth is not None and self.weight_depth < self.n_slots:
+            self.refuse("weight_depth", f"at least n_slots={self.n_slots}")
+
+    @property
+    def bank_depth(self):
+        """Words of a weight bank."""
+        return max(2, self.weight_depth or self.n_slots * self.max_beats)
+
+    @property
+    def address_width(self):
+        """Bits of an address in a weight bank."""
+        return ceil_log2(self.bank_depth)
 
     @property
     def query_width(self):
@@ -95,9 +110,11 @@ class SampledUnit(Block):
 
     Parameters = SampledUnitParameters
     members_doc = {
-        "weight_enable": "write weight to weight_address of the weight bank",
-        "weight_address": "slot * max_beats + beat",
-        "weight": "n_lanes words of a key",
+        "weight_enable": "write these lanes of weight to weight_address of the weight bank",
+        "weight_address": "word of the weight bank",
+        "weight": "n_lanes elements",
+        "weight_base": "word of the weight bank with beat 0 of slot 0",
+        "weight_stride": "words from a beat to the next one of the same slot",
         "query_enable": "write query to query_address of the ring",
         "query_address": "place * words a row + word",
         "query": "one or more beats of n_lanes words",
@@ -118,9 +135,11 @@ class SampledUnit(Block):
     @staticmethod
     def _members(p):
         return {
-            "weight_enable": In(1),
-            "weight_address": In(ceil_log2(p.n_slots * p.max_beats)),
+            "weight_enable": In(p.n_lanes),
+            "weight_address": In(p.address_width),
             "weight": In(p.vector_width),
+            "weight_base": In(p.address_width),
+            "weight_stride": In(p.address_width),
             "query_enable": In(1),
             "query_address": In(ceil_log2(p.n_places * p.query_words)),
             "query": In(p.vector_width * p.query_width),
@@ -149,6 +168,7 @@ class SampledUnit(Block):
         m.submodules.scanner = scanner = SlotScanner(
             n_slots=self.n_slots,
             max_beats=self.max_beats,
+            weight_depth=p.bank_depth,
             query_beats=p.query_width,
             n_places=p.n_places,
             row_width=p.row_width,
@@ -166,6 +186,8 @@ class SampledUnit(Block):
             scanner.oldest_row.eq(self.oldest_row),
             scanner.n_open.eq(self.n_open),
             scanner.last_beats.eq(self.last_beats),
+            scanner.weight_base.eq(self.weight_base),
+            scanner.weight_stride.eq(self.weight_stride),
             self.passes_oldest.eq(scanner.passes_oldest),
             self.activity.issues.eq(scanner.issues),
             self.activity.waits_for_sink.eq(scanner.wants & ~pipe.advance),
@@ -179,9 +201,7 @@ class SampledUnit(Block):
     def _read_operands(self, m, pipe, scanner, unit):
         """Both memories are read when a beat is issued; the dot-product unit gets it one clock later."""
         p = self.parameters
-        m.submodules.weights = weights = MemoryBank(
-            depth=max(2, self.n_slots * self.max_beats), width=p.vector_width
-        )
+        m.submodules.weights = weights = MemoryBank(depth=p.bank_depth, width=p.vector_width, granularity=16)
         m.submodules.queries = queries = MemoryBank(
             depth=p.n_places * p.query_words, width=p.vector_width * p.query_width
         )
