@@ -8,7 +8,7 @@ import numpy as np
 from golden.accumulator import Accumulator, Sums
 from golden.elementwise import ELEMENTWISE_OPS, elementwise
 from golden.floats import FORMATS, FP32, decode, round_pack
-from golden.functions import exponential, reciprocal
+from golden.functions import exponential, gelu, reciprocal, reciprocal_root
 from golden.vector_ops import VectorOp
 
 __all__ = ["Scope", "Commands", "Results", "VectorUnit"]
@@ -23,7 +23,8 @@ class Scope(enum.IntEnum):
 
 ADDING_OPS = (VectorOp.SUM, VectorOp.SUM_SQUARES, VectorOp.SPMM)
 ACCUMULATING_OPS = (*ADDING_OPS, VectorOp.MAXIMUM)
-FUNCTIONS = {VectorOp.EXP: exponential, VectorOp.RECIPROCAL: reciprocal}
+FUNCTIONS = {VectorOp.EXP: exponential, VectorOp.RECIPROCAL: reciprocal, VectorOp.RSQRT: reciprocal_root,
+             VectorOp.GELU: gelu}
 BANK_OPS = (VectorOp.WRITE_BANK, VectorOp.READ_BANK, VectorOp.SPMM)
 
 

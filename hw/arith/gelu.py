@@ -139,26 +139,21 @@ class Gelu(Block):
             is_rest.eq(large & ~x.exponent[:-1].any()),
             is_tail.eq(large & (x.exponent[:-1] == 1)),
         ]
-        index_width = max(table.index_width for table in even)
-        index = Cat(x.fraction[-index_width:], octave)
-        intercept, slope = Const(0), Const(0)
-        for name, chosen, index, tables, spread in (
-            ("even", is_even, index, even, index_width), ("rest", is_rest, x.fraction[-rest.index_width:], [rest], 0),
-        ):
-            repeat = [1 << max(0, spread - table.index_width) for table in tables]
-            for role in ("intercept", "slope"):
-                values = [value for table, n in zip(tables, repeat) for value in getattr(table, role + "s")
-                          for _ in range(n)]
-                values = [0] * ((1 << len(index)) - len(values)) + values
-                word = look_up(m, f"{name}_{role}", index, values, max(values).bit_length())
-                word = word & chosen.replicate(len(word))
-                if role == "intercept":
-                    intercept = intercept | word
-                else:
-                    slope = slope | word
         steps = [*self.tables.tail, *[0] * ((1 << TAIL_INDEX_WIDTH) - len(self.tables.tail))]
-        tail = look_up(m, "tail", x.fraction[-TAIL_INDEX_WIDTH:], steps, max(steps).bit_length())
-        intercept = intercept | (tail & is_tail.replicate(len(tail)))
+        even_index_width = max(table.index_width for table in even)
+        words = {}
+        even_index = Cat(x.fraction[-even_index_width:], octave)
+        for name, chosen, index, values in (
+            ("even_intercepts", is_even, even_index, _spread(even, "intercepts", even_index_width)),
+            ("even_slopes", is_even, even_index, _spread(even, "slopes", even_index_width)),
+            ("rest_intercepts", is_rest, x.fraction[-rest.index_width:], rest.intercepts),
+            ("rest_slopes", is_rest, x.fraction[-rest.index_width:], rest.slopes),
+            ("tail", is_tail, x.fraction[-TAIL_INDEX_WIDTH:], steps),
+        ):
+            word = look_up(m, name, index, values, max(values).bit_length())
+            words[name] = word & chosen.replicate(len(word))
+        intercept = words["even_intercepts"] | words["rest_intercepts"] | words["tail"]
+        slope = words["even_slopes"] | words["rest_slopes"]
 
         # Shorter lines have shorter offsets; those that fall are counted down.
         width = max(table.offset_width for table in even)
@@ -167,3 +162,10 @@ class Gelu(Block):
         m.d.comb += offset.eq((x.fraction[:width] ^ large.replicate(width))
                               & Mux(large, masks[2], Mux(octave.all(), masks[1], masks[0])))
         return intercept, slope, offset
+
+
+def _spread(tables, role, index_width):
+    """The entries of all octaves, repeated to be equally many of each, after zeros for the lowest octaves."""
+    values = [value for table in tables for value in getattr(table, role)
+              for _ in range(1 << index_width - table.index_width)]
+    return [0] * ((1 << ceil_log2(OCTAVES) + index_width) - len(values)) + values

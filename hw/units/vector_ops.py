@@ -6,7 +6,7 @@ import enum
 class VectorOp(enum.IntEnum):
     """Numbers below 16 act on each lane alone, 16 to 23 accumulate, from 24 on they move data.
 
-    14 is kept for the reciprocal square root and 15 for GELU.  ``golden/vector_ops.py`` holds the same table.
+    ``golden/vector_ops.py`` holds the same table.
     """
 
     ADD = 0
@@ -23,6 +23,8 @@ class VectorOp(enum.IntEnum):
     TO_FP16 = 11
     EXP = 12
     RECIPROCAL = 13
+    RSQRT = 14
+    GELU = 15
     SUM = 16
     SUM_SQUARES = 17
     MAXIMUM = 18

@@ -80,10 +80,11 @@ class VectorUnit(Block):
 
     Operations, by :class:`hw.units.vector_ops.VectorOp`; engine v, lane l:
 
-    * 0 to 13, element-wise: ``values[v][l] = operation(a[v][l], b[v][l], c[v][l])``, as
-      :class:`hw.arith.elementwise.ElementwiseLane`, :class:`hw.arith.exponential.Exponential` and
-      :class:`hw.arith.reciprocal.Reciprocal` define them. Comparisons give the mask bit in bit 0. All lanes give a
-      result, enabled or not.
+    * 0 to 15, element-wise: ``values[v][l] = operation(a[v][l], b[v][l], c[v][l])``, as
+      :class:`hw.arith.elementwise.ElementwiseLane`, :class:`hw.arith.exponential.Exponential`,
+      :class:`hw.arith.reciprocal.Reciprocal`, :class:`hw.arith.reciprocal_root.ReciprocalRoot` and
+      :class:`hw.arith.gelu.Gelu` define them. Comparisons give the mask bit in bit 0. All lanes give a result,
+      enabled or not.
     * WRITE_BANK: ``bank[v][address[v]] = a[v]`` in enabled engines. This operation gives no result beat.
     * READ_BANK: ``values[v] = bank[v][address[v]]`` in enabled engines, 0 in others.
     * SUM, SUM_SQUARES, SPMM: add ``a[v][l]``, ``a[v][l]**2``, ``a[v][0] * bank[v][address[v]][l]`` to the accumulator

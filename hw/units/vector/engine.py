@@ -17,7 +17,7 @@ from hw.units.vector.arithmetic import SPECIALS, AccumulatorParameters
 from hw.units.vector.factor import Factor
 from hw.units.vector.stages import EXPONENT_STAGE, KEY_STAGE, SUM_STAGE, engine_total_stage
 from hw.units.vector.trees import ReductionBus
-from hw.units.vector.values import ValueLane, expand, narrow_width
+from hw.units.vector.values import FUNCTIONS, ValueLane, expand, narrow_width
 from hw.units.vector_ops import OPERATION_WIDTH, VectorOp
 
 __all__ = ["VectorEngine"]
@@ -141,8 +141,7 @@ class VectorEngine(Block):
             "row": (1, self._works & (self.operation == VectorOp.READ_BANK)),
             "elementwise": (latency["elementwise"], self.operation < VectorOp.EXP),
             "single": (latency["elementwise"], self.operation == VectorOp.TO_FP32),
-            "exponential": (latency["exponential"], self.operation == VectorOp.EXP),
-            "reciprocal": (latency["reciprocal"], self.operation == VectorOp.RECIPROCAL),
+            **{name: (latency[name], self.operation == operation) for operation, (name, _) in FUNCTIONS.items()},
         }
         takes = {name: pipe.register(take, name=f"take_{name}", stages=stage) for name, (stage, take) in takes.items()}
         for index, lane in enumerate(lanes):

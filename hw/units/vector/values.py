@@ -7,14 +7,24 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arith.elementwise import ElementwiseLane
 from hw.arith.exponential import Exponential
+from hw.arith.gelu import Gelu
 from hw.arith.reciprocal import Reciprocal
+from hw.arith.reciprocal_root import ReciprocalRoot
 from hw.block import Block
 from hw.formats import FP32, float_format
 from hw.params import Parameters, choice
 from hw.pipeline import Pipeline
-from hw.units.vector_ops import OPERATION_WIDTH
+from hw.units.vector_ops import OPERATION_WIDTH, VectorOp
 
-__all__ = ["ValueLane", "narrow_width", "expand"]
+__all__ = ["FUNCTIONS", "ValueLane", "narrow_width", "expand"]
+
+FUNCTIONS = {
+    VectorOp.EXP: ("exponential", Exponential),
+    VectorOp.RECIPROCAL: ("reciprocal", Reciprocal),
+    VectorOp.RSQRT: ("reciprocal_root", ReciprocalRoot),
+    VectorOp.GELU: ("gelu", Gelu),
+}
+"""The operations of one operand that have blocks of their own."""
 
 
 def narrow_width(fmt):
@@ -57,10 +67,12 @@ class ValueLane(Block):
         "take_single": "at the same stage: it is an FP32 word",
         "take_exponential": "when the exponential delivers: take it",
         "take_reciprocal": "when the reciprocal delivers: take it",
+        "take_reciprocal_root": "when the reciprocal square root delivers: take it",
+        "take_gelu": "when GELU delivers: take it",
         "value": "the narrowed result",
     }
 
-    sources = {"elementwise": ElementwiseLane, "exponential": Exponential, "reciprocal": Reciprocal}
+    sources = {"elementwise": ElementwiseLane, **dict(FUNCTIONS.values())}
 
     def __init__(self, **parameters):
         def members(p):
@@ -69,7 +81,7 @@ class ValueLane(Block):
                 "advance": In(1),
                 "operation": In(OPERATION_WIDTH),
                 **{name: In(width) for name in ("a", "b", "c", "row")},
-                **{f"take_{name}": In(1) for name in ("row", "elementwise", "single", "exponential", "reciprocal")},
+                **{f"take_{name}": In(1) for name in ("row", "single", *self.sources)},
                 "value": Out(narrow_width(p.float_format)),
             }
 
@@ -85,7 +97,7 @@ class ValueLane(Block):
         pipe = Pipeline(m, advance=self.advance)
         fmt = self.parameters.float_format
         width = narrow_width(fmt)
-        lane, exponential, reciprocal = self.children.values()
+        lane, *functions = self.children.values()
         for name, child in self.children.items():
             m.submodules[name] = child
             m.d.comb += child.advance.eq(self.advance)
@@ -95,15 +107,14 @@ class ValueLane(Block):
             lane.a.eq(self.a),
             lane.b.eq(self.b),
             lane.c.eq(self.c),
-            exponential.x.eq(self.a),
-            reciprocal.x.eq(self.a),
+            *(function.x.eq(self.a) for function in functions),
             narrowed.eq(Mux(self.take_single, lane.result >> (FP32.width - width), lane.result)),
         ]
         entries = [
             (1, self.row, self.take_row),
             (lane.latency, narrowed, self.take_elementwise),
-            (exponential.latency, exponential.y, self.take_exponential),
-            (reciprocal.latency, reciprocal.y, self.take_reciprocal),
+            *((child.latency, child.y, getattr(self, f"take_{name}"))
+              for name, child in self.children.items() if child is not lane),
         ]
         value = None
         for stage in range(1, self.latency + 1):

@@ -1,0 +1,43 @@
+"""The functions of one operand where the vector unit's lane merges them: every word, operations mixed."""
+
+import os
+
+import numpy as np
+import pytest
+
+from golden.vector_ops import VectorOp
+from golden.vector_unit import FUNCTIONS
+from hw.units.vector import values
+from verif.lockstep import run_lockstep
+
+pytestmark = pytest.mark.slow
+
+SEED = int(os.environ.get("SEED", "1"))
+
+
+def test_functions_of_every_word():
+    """All 65,536 words through reciprocal square root and GELU, in any order, the other functions between them."""
+    rng = np.random.default_rng(SEED)
+    every = np.arange(1 << 16)
+    others = rng.integers(0, 1 << 16, (2, 1 << 12))
+    words = np.concatenate([every, every, *others])
+    operations = [VectorOp.RSQRT, VectorOp.GELU, VectorOp.EXP, VectorOp.RECIPROCAL]
+    operation = np.repeat(operations, [1 << 16, 1 << 16, 1 << 12, 1 << 12])
+    order = rng.permutation(len(words))
+    words, operation = words[order], operation[order]
+
+    block = values.ValueLane(format="fp16")
+    inputs = {"operation": operation, "a": words}
+    for op, (name, _) in values.FUNCTIONS.items():
+        # Taken when it delivers; the last rows' results come with the rows that follow.
+        inputs[f"take_{name}"] = np.roll(operation == op, block.children[name].latency)
+    idle = {"b", "c", "row", "take_row", "take_elementwise", "take_single"}
+    inputs |= {port: np.zeros(len(words), int) for port in sorted(idle)}
+    checked = len(words) - block.latency
+    got = np.array(run_lockstep(block, inputs, ["value"], seed=SEED)["value"][:checked])
+    expected = np.zeros(len(words), int)
+    for op in values.FUNCTIONS:
+        expected[operation == op] = FUNCTIONS[VectorOp(op)](words[operation == op])
+    wrong = np.flatnonzero(got != expected[:checked])
+    assert len(got) == checked > 1 << 17
+    assert not len(wrong), [(VectorOp(operation[row]).name, hex(words[row]), hex(got[row])) for row in wrong[:5]]
