@@ -28,12 +28,17 @@ def _encoded(memory, first, bits):
     kept = Kept.of(bits)
     dense = Words.known(np.zeros(bits.shape))
     dense[kept.row, kept.bank, kept.slot] = memory[kept.bank, first + kept.position]
-    return dense.reshape(len(bits), -1)
+    return dense.reshape(_flat(bits).shape)
+
+
+def _flat(bits):
+    """[rows, banks, slots] as [rows, banks * slots], also for no rows."""
+    return bits.reshape(len(bits), bits.shape[1] * bits.shape[2])
 
 
 def softmax(memories, command, rows, bits):
     """Probabilities of the kept scores of each row; with make_mask the bits of those that theta keeps, their mass."""
-    enable = bits.reshape(len(rows), -1)
+    enable = _flat(bits)
     scores = _encoded(memories.scores, command.source, bits)
     factor = memories.mass[rows] if command.has("use_mass") else Words.known(np.full(len(rows), ONE))
     result = softmax_rows(scores.data, enable, command.scale, command.theta, factor.data)
@@ -47,12 +52,12 @@ def softmax(memories, command, rows, bits):
         sizes = memories.sizes
         whole = np.zeros((len(rows), sizes.n_banks, sizes.key_slots), bool)
         whole[:, :, :bits.shape[2]] = result.keep.reshape(bits.shape)
-        whole = whole.reshape(len(rows), -1)
+        whole = _flat(whole)
         # Bits that were not walked are 0, whatever the scores are.
         known = np.broadcast_to(is_defined[:, None], whole.shape).copy()
         walked = np.zeros((len(rows), sizes.n_banks, sizes.key_slots), bool)
         walked[:, :, :bits.shape[2]] = bits
-        known |= ~walked.reshape(len(rows), -1)
+        known |= ~_flat(walked)
         memories.mask[memories.mask_row_numbers(command.mask_out, rows)] = Words(whole, known)
         memories.mass[rows] = Words(result.kept_mass, is_defined)
     return {}
@@ -63,7 +68,7 @@ def spmm(memories, command, rows, bits):
     sizes, slots = memories.sizes, bits.shape[2]
     chunks = words_for(command.n_in, sizes.simd_lanes)
     width = chunks * sizes.simd_lanes
-    mask = bits.reshape(len(rows), -1)
+    mask = _flat(bits)
     coefficients = _encoded(memories.probabilities, command.source, bits)
     values = memories.bank_words(memories.vmem, command.bank_address, chunks, slots).reshape(-1, width)
     engine, address = np.divmod(np.arange(sizes.n_banks * slots), slots)
