@@ -24,6 +24,7 @@ class SampledArrayBench(Bench):
         super().__init__(block, seed)
         self._words = DotProductUnitBench(DotProductUnit(**self.parameters.dot_product_unit()), seed)
         self._turn = 0
+        self._n_slots = min(self.parameters.n_slots, self.parameters.bank_depth)  # for more there is no room
 
     @property
     def required_bins(self):
@@ -31,7 +32,7 @@ class SampledArrayBench(Bench):
         bins = {"empty_row", "empty_subrow", "full_row", "single_bit", "last_slot", "max_beats", "one_beat"}
         bins |= {"lanes_at_once", "lanes_afterwards", "last_word"}
         # Where rows load more slowly than a full one is worked through, no unit meets the limit.
-        if p.n_slots * p.max_beats > 2 + p.n_places * p.query_words:
+        if self._n_slots * p.max_beats > 2 + p.n_places * p.query_words:
             bins |= {"run_ahead_limit"}
         return frozenset(bins | ({"ragged_transfer"} if p.max_beats % p.query_width else set()))
 
@@ -48,13 +49,13 @@ class SampledArrayBench(Bench):
         n_rows = len(bitmap)
         query = self._vectors(n_rows, n_beats)
         base, stride = self._layout(n_beats)
-        used = keys_in_banks(np.arange(p.bank_depth)[None, :, None], base, stride, p.n_slots, n_beats)[0, :, :, 0]
+        used = keys_in_banks(np.arange(p.bank_depth)[None, :, None], base, stride, self._n_slots, n_beats)[0, :, :, 0]
         banks = np.zeros((p.n_units, p.bank_depth, p.n_lanes), np.int64)
         unit, slot = np.nonzero(bitmap.any(axis=0))
         is_read = np.zeros(banks.shape[:2], bool)
         is_read[unit[:, None], used[slot]] = True
         banks[is_read] = self._vectors(int(is_read.sum()), 1)[:, 0]
-        keys = keys_in_banks(banks, base, stride, p.n_slots, n_beats)
+        keys = keys_in_banks(banks, base, stride, self._n_slots, n_beats)
         scores = sampled_scores(
             bitmap, query, keys, format=p.format, align_width=p.align_width, max_terms=p.max_terms
         )
@@ -65,10 +66,10 @@ class SampledArrayBench(Bench):
         bins = {
             "empty_row": int((ones == 0).all(axis=1).sum()),
             "empty_subrow": int((ones == 0).sum()),
-            "full_row": int((ones == p.n_slots).all(axis=1).sum()),
+            "full_row": int((ones == self._n_slots).all(axis=1).sum()),
             "single_bit": int((ones.sum(axis=1) == 1).sum()),
             "run_ahead_limit": int(plan.waits_for_rows.sum()),
-            "last_slot": int(bitmap[..., -1].sum()),
+            "last_slot": int(bitmap[..., self._n_slots - 1].sum()),
             "one_beat": n_beats == 1,
             "max_beats": n_beats == p.max_beats,
             "last_word": int(is_read[:, -1].sum()),
@@ -105,10 +106,10 @@ class SampledArrayBench(Bench):
         p = self.parameters
         shape = (p.n_units, p.n_slots)
         single, one_unit, others, last_slot = (np.zeros(shape, bool) for _ in range(4))
-        single[self.rng.integers(p.n_units), self.rng.integers(p.n_slots)] = True
+        single[self.rng.integers(p.n_units), self.rng.integers(self._n_slots)] = True
         one_unit[slow := self.rng.integers(p.n_units)] = True
         others[:, 0] = np.arange(p.n_units) != slow
-        last_slot[:, -1] = True
+        last_slot[:, self._n_slots - 1] = True
         # One unit is busy while the others, which have little to do, meet the limit.
         corners = [one_unit, *[others] * (p.run_ahead + 2)]
         corners += [np.ones(shape, bool), np.zeros(shape, bool), single, last_slot]
@@ -117,7 +118,9 @@ class SampledArrayBench(Bench):
         n_rows = min(MAX_ROWS, len(corners) + 2 + 2 * count // (p.n_slots * p.max_beats))
         density = self.rng.choice([0.02, 0.1, 0.3, 0.5, 0.9], (n_rows, 1, 1)) * self.rng.random((1, p.n_units, 1))
         drawn = self.rng.random((n_rows, *shape)) < density
-        return np.concatenate([corners, drawn[len(corners) :]])
+        bitmap = np.concatenate([corners, drawn[len(corners) :]])
+        bitmap[..., self._n_slots :] = False
+        return bitmap
 
     def _vectors(self, n_vectors, n_beats):
         """Words ``[vectors, beats, lanes]``, of the kinds that the dot-product unit is tested with."""
@@ -127,12 +130,12 @@ class SampledArrayBench(Bench):
     def _layout(self, n_beats):
         """``(base, stride)``: anywhere, from the banks' beginning, or up to their end; beats with or without a gap."""
         p = self.parameters
-        room = p.bank_depth - p.n_slots
+        room = p.bank_depth - self._n_slots
         if n_beats == 1:
             stride, rest = int(self.rng.integers(1 << p.address_width)), room
         else:
             most = room // (n_beats - 1)
-            stride = (min(p.n_slots, most), most, int(self.rng.integers(most + 1)))[int(self.rng.integers(3))]
+            stride = (min(self._n_slots, most), most, int(self.rng.integers(most + 1)))[int(self.rng.integers(3))]
             rest = room - (n_beats - 1) * stride
         return (0, rest, int(self.rng.integers(rest + 1)))[int(self.rng.integers(3))], stride
 

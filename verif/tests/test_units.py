@@ -57,7 +57,7 @@ POINTS = {
         (False, {"n_units": 2, "n_lanes": 1, "n_slots": 1, "max_beats": 1, "run_ahead": 0}),
         (True, {"n_units": 4, "n_lanes": 3, "n_slots": 3, "max_beats": 3, "run_ahead": 1, "weight_depth": 23}),
         (True, {"n_units": 8, "n_lanes": 1, "n_slots": 16, "max_beats": 2, "format": "bf16"}),
-        (True, {"n_units": 2, "n_lanes": 2, "n_slots": 5, "max_beats": 5, "query_beats": 3, "weight_depth": 5}),
+        (True, {"n_units": 2, "n_lanes": 2, "n_slots": 5, "max_beats": 5, "query_beats": 3, "weight_depth": 4}),
     ],
     "softmax_unit": [
         (False, {"n_banks": 1, "n_slots": 1}),

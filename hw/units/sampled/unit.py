@@ -38,8 +38,6 @@ class SampledUnitParameters(DotProductUnitParameters):
             self.refuse("query_beats", f"at most max_beats={self.max_beats}")
         if self.max_beats * self.n_lanes > (self.max_terms or DEFAULT_MAX_TERMS):
             self.refuse("max_beats", "no more than max_terms divided by n_lanes")
-        if self.weight_depth is not None and self.weight_depth < self.n_slots:
-            self.refuse("weight_depth", f"at least n_slots={self.n_slots}")
 
     @property
     def bank_depth(self):
