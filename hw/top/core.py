@@ -31,7 +31,7 @@ class Core(Block):
 
     Members: ``commands``, one command a beat; ``load``, beats of W elements that LOAD and CTR take, and ``store``, those
     that STORE sends, W = max(n_banks, 2 * n_lanes, simd_lanes), ``last`` with the last one of a command; ``error`` and
-    ``error_command``, see :class:`hw.top.controller.Controller`; ``is_idle``, no unit works.
+    ``error_command``, see :class:`hw.top.controller.Controller`; ``busy``, which units work.
 
     Defined by :func:`golden.core.Core`. It is DiSC's core (section IV, figure 11); run-ahead, kept mass, the chains and
     the addresses of the hash are this project's.
@@ -44,7 +44,7 @@ class Core(Block):
         "store": "data of STORE",
         "error": "why a command was refused, 0 while none was; CLEAR sets it to 0",
         "error_command": "which one, counted from reset",
-        "is_idle": "no unit works",
+        "busy": "units at work: array, softmax, vector, load and store",
     }
 
     def __init__(self, **parameters):
@@ -59,7 +59,7 @@ class Core(Block):
             "store": Out(stream.Signature(data.StructLayout({"data": beat, "last": 1}))),
             "error": Out(4),
             "error_command": Out(32),
-            "is_idle": Out(1),
+            "busy": Out(len(Unit)),
         }
 
     def circuit(self):
@@ -76,7 +76,7 @@ class Core(Block):
         m.d.comb += [
             self.error.eq(controller.error),
             self.error_command.eq(controller.error_command),
-            self.is_idle.eq(controller.is_idle),
+            self.busy.eq(controller.busy),
             *(getattr(controller, name).eq(getattr(load_store, name))
               for name in ("tokens_valid", "token_count", "token_largest")),
         ]
