@@ -36,7 +36,7 @@ class Commands:
     b: np.ndarray            # [n, n_engines, n_lanes]
     c: np.ndarray            # [n, n_engines, n_lanes]
     enable: np.ndarray       # [n, n_engines], engines that take part in an accumulation or a bank access
-    lane_enable: np.ndarray  # [n, n_engines, n_lanes], lanes that take part in an accumulation
+    lane_enable: np.ndarray  # [n, n_engines, n_lanes], lanes that take part in an accumulation or a write
     address: np.ndarray      # [n, n_engines]
     scope: np.ndarray        # [n]
     first: np.ndarray        # [n]
@@ -109,8 +109,8 @@ class VectorUnit:
         """Run commands from a reset; `banks` [n_engines, bank_depth, n_lanes] is read and changed.
 
         Element-wise operations act on a, b, c of every lane (golden.elementwise, golden.functions). WRITE_BANK puts
-        row a of each enabled engine at its address and gives no result; READ_BANK gives that row, zeros where the
-        engine is not enabled. An address outside the bank counts as not enabled.
+        the enabled lanes of row a of each enabled engine at its address and gives no result; READ_BANK gives all of
+        that row, zeros where the engine is not enabled. An address outside the bank counts as not enabled.
 
         SUM, SUM_SQUARES and SPMM add a, a*a and `a[engine, 0] * bank row` of the enabled lanes of the enabled
         engines to one accumulator a lane; they start anew at `first`, after one of them had `last`, and at reset, and
@@ -172,8 +172,10 @@ class VectorUnit:
             at, which = np.nonzero(works[stretch])
             at = stretch[at]
             if writes[stretch[0]]:
-                # Of several writes to one address NumPy keeps the last one.
-                banks[engine[which], commands.address[at, which]] = commands.a[at, which]
+                # Of several writes to one word NumPy keeps the last one.
+                place, lane = np.nonzero(np.asarray(commands.lane_enable, bool)[at, which])
+                at, which = at[place], which[place]
+                banks[engine[which], commands.address[at, which], lane] = commands.a[at, which, lane]
             else:
                 rows[at, which] = banks[engine[which], commands.address[at, which]]
         return rows

@@ -85,7 +85,7 @@ class VectorUnit(Block):
       :class:`hw.arith.reciprocal.Reciprocal`, :class:`hw.arith.reciprocal_root.ReciprocalRoot` and
       :class:`hw.arith.gelu.Gelu` define them. Comparisons give the mask bit in bit 0. All lanes give a result,
       enabled or not.
-    * WRITE_BANK: ``bank[v][address[v]] = a[v]`` in enabled engines. This operation gives no result beat.
+    * WRITE_BANK: ``bank[v][address[v]][l] = a[v][l]`` in enabled lanes of enabled engines; it gives no result beat.
     * READ_BANK: ``values[v] = bank[v][address[v]]`` in enabled engines, 0 in others.
     * SUM, SUM_SQUARES, SPMM: add ``a[v][l]``, ``a[v][l]**2``, ``a[v][0] * bank[v][address[v]][l]`` to the accumulator
       of each enabled lane of each enabled engine; others add nothing. The accumulators start anew at ``first``, after

@@ -21,6 +21,7 @@ class VectorUnitBench(Bench):
     unit = "vector_unit"
     required_bins = frozenset({op.name.lower() for op in VectorOp}) | {
         "nan", "inf", "subnormal", "empty_row", "one_term_row", "read_after_write", "undefined_code", "disabled_engine",
+        "write_of_some_lanes",
         "nan_total", "inf_total", "sum_over_lanes", "sum_over_engine", "sum_over_all", "zero_total",
         "infinite_maximum", "maximum_of_nothing",
     }
@@ -140,11 +141,13 @@ class VectorUnitBench(Bench):
         return commands
 
     def _after_write(self):
-        """Reads and SpMM rows of words that the command before has written."""
+        """Reads and SpMM rows of words that the command before has written, wholly or in part."""
         commands = self._blank(4)
         reader = self.rng.choice([VectorOp.READ_BANK, VectorOp.SPMM], 2)
         commands.operation[:] = [VectorOp.WRITE_BANK, reader[0], VectorOp.WRITE_BANK, reader[1]]
         commands.address[1], commands.address[3] = commands.address[0], commands.address[2]
+        commands.lane_enable[2] = self.rng.random(commands.lane_enable[2].shape) < 0.5
+        commands.lane_enable[2, 0, 0] = False
         commands.last[:] = True
         return commands
 
@@ -253,6 +256,8 @@ class VectorUnitBench(Bench):
         fmt = self.format
         operation = np.asarray(commands.operation)
         bins = {op.name.lower(): int((operation == op).sum()) for op in VectorOp}
+        partly = (operation == VectorOp.WRITE_BANK) & (commands.enable & ~commands.lane_enable.all(2)).any(1)
+        bins["write_of_some_lanes"] = int(partly.sum())
         bins["undefined_code"] = int(np.isin(operation, UNDEFINED_CODES).sum())
         bank_op = np.isin(operation, (VectorOp.WRITE_BANK, VectorOp.READ_BANK, VectorOp.SPMM))
         bins["disabled_engine"] = int((bank_op & ~commands.enable.all(1)).sum())

@@ -59,7 +59,7 @@ class Interpreter:
                 if row is not None and op == VectorOp.READ_BANK:
                     values[engine] = row
                 elif row is not None:
-                    row[:] = command.a[engine]
+                    np.copyto(row, command.a[engine], where=command.lane_enable[engine].astype(bool))
             if op == VectorOp.WRITE_BANK:
                 return None
         elif op in ACCUMULATING_OPS:

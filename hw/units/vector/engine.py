@@ -55,7 +55,7 @@ class VectorEngine(Block):
         "b": "stage 0: second operands",
         "c": "stage 0: third operands",
         "enable": "stage 0: the engine takes part in accumulations and bank accesses",
-        "lane_enable": "stage 0: lanes that take part in accumulations",
+        "lane_enable": "stage 0: lanes that take part in accumulations and writes",
         "address": "stage 0: row of the bank",
         "sum_start": "stage 0: the sums start anew",
         "maximum_start": "stage 0: the maxima start anew",
@@ -117,7 +117,8 @@ class VectorEngine(Block):
     def _bank(self, m):
         """Stage 0: one access a command. Returns the row at stage 1."""
         m.submodules.bank = bank = MemoryBank(
-            depth=self.bank_depth, width=len(self.a.as_value()), ports="single"
+            depth=self.bank_depth, width=len(self.a.as_value()), ports="single",
+            granularity=self.parameters.float_format.width,
         )
         self._works = works = Signal(name="works")  # an address outside the bank is as good as a disabled engine
         access = Signal()
@@ -126,7 +127,9 @@ class VectorEngine(Block):
             works.eq(self.enable & (self.address < self.bank_depth)),
             access.eq(self.advance & self.valid & works),
             bank.address.eq(self.address),
-            bank.write_enable.eq(access & (self.operation == VectorOp.WRITE_BANK)),
+            bank.write_enable.eq(
+                self.lane_enable & (access & (self.operation == VectorOp.WRITE_BANK)).replicate(self.n_lanes)
+            ),
             bank.read_enable.eq(access & reads),
             bank.write_data.eq(self.a),
         ]
