@@ -2,26 +2,17 @@
 
 import numpy as np
 
-from golden.commands import Elementwise
 from golden.core_checks import has_two_operands
 from golden.core_memories import Kept, Words
 from golden.core_sizes import words_for
 from golden.elementwise import elementwise as lane_operation
-from golden.functions import exponential, gelu, reciprocal, reciprocal_root
 from golden.softmax_unit import ONE
 from golden.softmax_unit import softmax as softmax_rows
 from golden.spmm import spmm as spmm_rows
 from golden.vector_ops import VectorOp
+from golden.vector_unit import FUNCTIONS
 
 __all__ = ["elementwise", "softmax", "spmm"]
-
-_FUNCTIONS = {
-    Elementwise.EXP: exponential,
-    Elementwise.RECIPROCAL: reciprocal,
-    Elementwise.RSQRT: reciprocal_root,
-    Elementwise.GELU: gelu,
-}
-
 
 def _encoded(memory, first, bits):
     """A hash-encoded matrix as dense rows [rows, banks * slots]; what is not kept is 0."""
@@ -91,6 +82,6 @@ def elementwise(memories, command, rows):
         value = lane_operation(VectorOp(command.function), left.data, right.data, left.data)
         result = Words(value.astype(np.uint16), left.defined & right.defined)
     else:
-        result = Words(_FUNCTIONS[command.function](left.data), left.defined)
+        result = Words(FUNCTIONS[VectorOp(command.function)](left.data), left.defined)
     memories.write_rows(command.destination, command.destination_stride, rows, result)
     return {"vector_issues": len(rows) * (n // sizes.row_word)}

@@ -68,14 +68,15 @@ class Schedule:
         return np.where(last < 0, 0, last - first + 1)
 
 
-def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency):
+def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency, available=None):
     """The :class:`Schedule` of ``[..., rows, units]`` counts of set bits, with ``n_beats`` beats a dot product.
 
     The ideal is :func:`golden.hash_bank_mapper.sddmm_cycles`: a unit starts row i once it has done row i-1 and all have
     done row i-1-run_ahead. Here, moreover, a row's query takes ``ceil(n_beats / query_beats)`` clocks to load into a
     ring of run_ahead + 2 rows; a unit looks at one row's mask a clock, out of a queue of run_ahead + 4 rows; the array
     completes at most one row a clock; and rows in flight are limited by the width of their numbers. A score comes
-    ``score_latency`` clocks after the last beat of its dot product.
+    ``score_latency`` clocks after the last beat of its dot product. ``available`` [rows] are the clocks from which on
+    a row's query can be had, if it is not there from the beginning.
     """
     by_row = np.moveaxis(np.asarray(counts, dtype=np.int64), -2, 0)
     shape = by_row.shape[1:]
@@ -88,7 +89,8 @@ def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency):
     start, end, limited = ([] for _ in range(3))
     last_look = rest_until = busy_until = last_score = idle
     for row, count in enumerate(by_row):
-        loaded.append(_latest(_at(loaded, row - 1), _at(passed, row - n_places)) + transfers)
+        here = -1 if available is None else available[row] - 1
+        loaded.append(_latest(_at(loaded, row - 1), _at(passed, row - n_places), here) + transfers)
         accepted.append(
             _latest(_at(accepted, row - 1), _at(looked_at, row - mask_depth), _at(reported, row - in_flight)) + 1
         )

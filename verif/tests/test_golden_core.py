@@ -6,7 +6,7 @@ import pytest
 from golden.assembler import Matrix, Program
 from golden.attention import attention_reference
 from golden.attention_bound import attention_bound
-from golden.commands import Command, Memory, Opcode
+from golden.commands import Command, Elementwise, Memory, Opcode
 from golden.core import Core
 from golden.core_array import run_time_map
 from golden.core_counters import COUNTERS
@@ -17,6 +17,8 @@ from golden.hash_bank_mapper import BankMap
 from golden.placement import decode_kept, encode_kept
 from golden.spmm import spmm
 from golden.token_selector import token_masks
+from golden.vector_ops import VectorOp
+from golden.vector_unit import FUNCTIONS
 
 POINTS = {
     "default": CoreSizes(omem_depth=2048),
@@ -325,6 +327,27 @@ def test_what_is_undefined_stays_so():
     assert core.uncertain_from is None
     core.execute([Command(opcode=Opcode.SOFTMAX, mask=1, n_rows=1, n_out=4)])
     assert core.uncertain_from == len(more.commands)
+
+
+def test_elementwise_is_the_vector_units_operation():
+    sizes = CoreSizes()
+    rng = np.random.default_rng(9)
+    left, right = rng.normal(size=(2, 3, 11)).astype(np.float16)
+    program = Program(sizes)
+    x, y = program.load_rows(left), program.load_rows(right)
+    stored = {item: program.store_rows(program.elementwise(item.name, x, y)) for item in Elementwise}
+    run = run_of(program)
+    exact = {
+        "ADD": left + right, "SUB": left - right, "ABS_DIFF": abs(left - right), "MUL": left * right,
+        "MAX": np.maximum(left, right), "MIN": np.minimum(left, right),
+    }
+    for item, handle in stored.items():
+        assert VectorOp[item.name] == item
+        words = handle.of(run)
+        if item.n_operands == 2:
+            assert np.array_equal(words, exact[item.name].view(np.uint16))
+        else:
+            assert np.array_equal(words, FUNCTIONS[VectorOp(item)](left.view(np.uint16)))
 
 
 def test_counters():

@@ -1,0 +1,139 @@
+"""Cycle model of the core: when each row of a command is done if no stream of the outside holds anything up.
+
+A command begins in clock 0, that of its ``start``, and a row may be read from ``available[row]`` on (0 if nothing is
+given, as for the first command of a chain). What each unit does is a recursion over rows; constants are the latencies
+of the hardware, which :class:`Latencies` holds.
+
+* The array: :func:`golden.sampled_array.schedule`. A dense product is a mask of ones over the units' columns.
+* SOFTMAX: a row takes as many steps as its fullest bank has elements, and one if it has none. It is walked when the
+  row before is; it goes through the exponentials when it is walked to its end and the row before is through, and so
+  through the products.
+* SPMM: a row takes as many commands of the vector unit as steps times chunks of a value row.
+* Row-wise commands take one command of the vector unit, or clock, a word.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from golden.core_sizes import words_for
+from golden.sampled_array import schedule
+
+__all__ = ["CoreTiming", "Latencies", "Times", "row_steps"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latencies:
+    """Clocks that the hardware's registers take; the defaults are those of edge."""
+    command: int = 12           # from a command's start to that of one that joins it
+    array_start: int = 4        # from start until the first row's words are there
+    score: int = 11             # from the last beat of a dot product to its score
+    array_end: int = 2          # from a row's report to where its results can be read
+    softmax: int = 36           # from start to where a row of one step can be read
+    softmax_mask: int = 1       # the same, in addition where a mask is made
+    vector: int = 24            # from start to where a row of one command of the vector unit can be read
+    done: int = 1               # from where the last row can be read to the end of the command
+
+
+@dataclass(frozen=True)
+class Times:
+    """When a command is at work; clocks count from the start of the chain's first command."""
+    begin: int
+    rows_done: np.ndarray  # clock from which on each row's results can be read
+    end: int
+    work: int              # clocks in which the unit cannot but issue: what the fullest bank has to do
+
+    @property
+    def cycles(self):
+        """Clocks from start to done, as the counters of busy units count them."""
+        return self.end - self.begin
+
+    @property
+    def utilisation(self):
+        """Share of these clocks that the work takes."""
+        return self.work / self.cycles if self.cycles else 1.0
+
+
+def row_steps(bits):
+    """Steps of each row of ``bits`` [rows, banks, slots] (or of counts [rows, banks]): its fullest bank, at least 1."""
+    counts = np.asarray(bits).sum(axis=2) if np.ndim(bits) == 3 else np.asarray(bits)
+    return np.maximum(counts.max(axis=1, initial=0), 1)
+
+
+def _in_order(ready, work):
+    """Clock of each row's last step: it takes ``work`` steps, from ``ready`` on, after the row before."""
+    last, found = -1, []
+    for begins, steps in zip(ready.tolist(), work.tolist(), strict=True):
+        last = max(begins, last + 1) + steps - 1
+        found.append(last)
+    return np.array(found, np.int64)
+
+
+def _ready(begin, available, work):
+    """From when on each row can be begun."""
+    return np.broadcast_to(np.maximum(0 if available is None else available, begin), work.shape)
+
+
+@dataclass(frozen=True)
+class CoreTiming:
+    """Times of the commands of a core."""
+    sizes: object
+    latencies: Latencies = Latencies()
+
+    def _times(self, begin, rows_done, work):
+        end = max(begin, int(rows_done.max(initial=begin))) + self.latencies.done
+        return Times(begin, rows_done, end, int(work))
+
+    def _array(self, counts, n_beats, begin, available):
+        sizes, clocks = self.sizes, self.latencies
+        first = begin + clocks.array_start
+        available = None if available is None else np.maximum(available - first, 0)
+        plan = schedule(
+            counts, n_beats, sizes.run_ahead, query_beats=max(1, sizes.row_word // sizes.n_lanes),
+            score_latency=clocks.score, available=available,
+        )
+        return self._times(begin, first + plan.row_done + clocks.array_end, (counts.sum(axis=0) * n_beats).max())
+
+    def sddmm(self, bits, n_in, begin=0, available=None):
+        """Scores under ``bits`` [rows, banks, slots]."""
+        return self._array(np.asarray(bits).sum(axis=2), words_for(n_in, self.sizes.n_lanes), begin, available)
+
+    def matmul(self, n_rows, n_in, n_out, has_bias=False, begin=0, available=None):
+        """Rows times weights."""
+        columns = np.bincount(np.arange(n_out) % self.sizes.n_banks, minlength=self.sizes.n_banks)
+        counts = np.broadcast_to(columns, (n_rows, self.sizes.n_banks))
+        return self._array(counts, words_for(n_in, self.sizes.n_lanes) + has_bias, begin, available)
+
+    def softmax(self, bits, begin=0, available=None, makes_mask=False):
+        """Probabilities under ``bits``."""
+        steps = row_steps(bits)
+        walked = _in_order(_ready(begin, available, steps), steps)
+        through = _in_order(_in_order(walked, steps), steps)
+        latency = self.latencies.softmax + makes_mask * self.latencies.softmax_mask
+        return self._times(begin, through + latency, steps.sum())
+
+    def _vector(self, work, begin, available):
+        return self._times(begin, _in_order(_ready(begin, available, work), work) + self.latencies.vector, work.sum())
+
+    def spmm(self, bits, n_in, begin=0, available=None):
+        """Probabilities under ``bits`` times value rows of n_in elements."""
+        return self._vector(row_steps(bits) * words_for(n_in, self.sizes.simd_lanes), begin, available)
+
+    def rowwise(self, n_rows, n_in, begin=0, available=None):
+        """ELEMENTWISE on rows of n_in elements."""
+        work = np.full(n_rows, words_for(n_in, self.sizes.row_word))
+        return self._vector(work, begin, available)
+
+    def head(self, bits, n_in, n_out=None):
+        """SDDMM, SOFTMAX and SPMM of an attention head under ``bits``, row by row at the same time; with ``n_out`` the
+        dense product of its outputs too. ``{"sddmm": Times, ...}``."""
+        bits = np.asarray(bits)
+        clocks = self.latencies
+        found = {"sddmm": self.sddmm(bits, n_in)}
+        found["softmax"] = self.softmax(bits, clocks.command, found["sddmm"].rows_done)
+        found["spmm"] = self.spmm(bits, n_in, 2 * clocks.command, found["softmax"].rows_done)
+        if n_out is not None:
+            # The array is free for it when the scores are done.
+            begin = max(3 * clocks.command, found["sddmm"].end)
+            found["matmul"] = self.matmul(len(bits), n_in, n_out, False, begin, found["spmm"].rows_done)
+        return found

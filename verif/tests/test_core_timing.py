@@ -1,0 +1,106 @@
+"""The cycle model of the core: against ideals, bounds and the Verilog of the paths that do the work."""
+
+import numpy as np
+import pytest
+
+from golden.core_sizes import CoreSizes
+from golden.hash_bank_mapper import BankMap, bank_counts, sddmm_cycles
+from golden.hash_format import mask_to_bitmap
+from golden.timing import CoreTiming, Latencies, row_steps
+from hw.top.softmax_path import SoftmaxPath
+from verif import datasets
+from verif.benches.softmax_path import SoftmaxProgram
+from verif.path_play import play_path
+
+EDGE = CoreSizes(n_banks=16, n_lanes=16, simd_lanes=16, max_tokens=256, max_head_dim=32, max_dim=128)
+NO_LATENCY = Latencies(**{name: 0 for name in Latencies.__dataclass_fields__})
+
+
+def random_bits(rng, n_rows, n_banks, n_slots):
+    bits = rng.random((n_rows, n_banks, n_slots)) < rng.random((n_rows, 1, 1))
+    bits[rng.random(n_rows) < 0.1] = False
+    return bits
+
+
+def test_work_is_the_fullest_bank():
+    bits = random_bits(np.random.default_rng(1), 40, 16, 16)
+    counts = bits.sum(axis=2)
+    timing = CoreTiming(EDGE, NO_LATENCY)
+    assert row_steps(bits).tolist() == [max(1, row.max()) for row in counts]
+    assert timing.sddmm(bits, 20).work == 2 * counts.sum(axis=0).max()
+    assert timing.spmm(bits, 20).work == 2 * row_steps(bits).sum() == timing.spmm(bits, 20).cycles + 1
+    assert timing.softmax(bits).work == row_steps(bits).sum()
+    assert timing.matmul(40, 30, 33, has_bias=True).work == 40 * 3 * 3
+
+
+def test_rows_are_done_in_order_and_not_before_they_can_be():
+    rng = np.random.default_rng(2)
+    bits = random_bits(rng, 60, 16, 16)
+    timing = CoreTiming(EDGE)
+    available = np.cumsum(rng.integers(0, 60, 60))
+    for late, early in (
+        (timing.sddmm(bits, 32, available=available), timing.sddmm(bits, 32)),
+        (timing.softmax(bits, available=available), timing.softmax(bits)),
+        (timing.spmm(bits, 32, available=available), timing.spmm(bits, 32)),
+        (timing.matmul(60, 32, 48, available=available), timing.matmul(60, 32, 48)),
+        (timing.rowwise(60, 48, available=available), timing.rowwise(60, 48)),
+    ):
+        for times in (late, early):
+            assert (np.diff(times.rows_done) > 0).all() and times.rows_done[-1] < times.end
+            assert times.work <= times.cycles
+        assert (late.rows_done > available).all() and (late.rows_done >= early.rows_done).all()
+        assert late.end <= early.end + available[-1]
+
+
+def test_no_rows_and_one():
+    timing = CoreTiming(EDGE)
+    nothing = np.zeros((0, 16, 16), bool)
+    for times in (timing.softmax(nothing), timing.spmm(nothing, 32), timing.rowwise(0, 5)):
+        assert (times.cycles, times.work, len(times.rows_done)) == (timing.latencies.done, 0, 0)
+    one = np.zeros((1, 16, 16), bool)
+    assert timing.softmax(one).rows_done.tolist() == [timing.latencies.softmax]
+    assert timing.spmm(one, 16).rows_done.tolist() == [timing.latencies.vector]
+
+
+def test_real_heads():
+    """SDDMM next to the recorded ideal, and a masked head hardly longer than its longest unit's work."""
+    arrays = datasets.workload()
+    bank_map = BankMap(n_columns=256, n_banks=16, multiplier=13)
+    dense = CoreTiming(EDGE).head(np.ones((256, 16, 16), bool), 32)
+    assert dense["sddmm"].utilisation > 0.97
+    for packed in arrays["A_mask"][:, 1]:
+        mask = np.unpackbits(packed, axis=-1, bitorder="little").astype(bool)
+        bits = mask_to_bitmap(mask, bank_map)
+        head = CoreTiming(EDGE).head(bits, 32, n_out=32)
+        ideal = 2 * int(sddmm_cycles(bank_counts(mask, bank_map), EDGE.run_ahead))
+        assert ideal <= head["sddmm"].cycles <= 1.03 * ideal + 2 * EDGE.n_banks
+        longest = max(head[name].work for name in ("sddmm", "softmax", "spmm"))
+        print(f"{1 - mask.mean():.0%} sparse: {head['spmm'].end} clocks, longest unit {longest}, "
+              f"dense {dense['spmm'].end}, the dense product of the outputs ends at {head['matmul'].end}")
+        assert longest <= head["spmm"].end <= 1.1 * longest + 150
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [
+    {"max_tokens": 32, "omem_depth": 600},
+    {"n_banks": 8, "n_lanes": 8, "max_tokens": 40, "omem_depth": 400},
+], ids=str)
+def test_softmax_row_by_row(parameters):
+    """The softmax path's Verilog hands over every row in the clock that the model says."""
+    block = SoftmaxPath(**parameters)
+    program = SoftmaxProgram(block.parameters, 1)
+    kinds = [(kind, density) for kind in ("plain", "make_mask") for density in (0, 0.1, 0.4, 1, None)]
+    runs = [program.run(kind=kind, density=density, n_rows=24, n_keys=block.max_tokens, gated=False)
+            for kind, density in kinds]
+    found = play_path(block, "verif.benches.softmax_path", runs, seed=1)
+    assert not found["messages"], found["messages"]
+    latencies = Latencies(softmax=block.latency + 1)
+    timing = CoreTiming(block.parameters.sizes, latencies)
+    for (kind, _), run, result in zip(kinds, runs, found["runs"], strict=True):
+        counts = np.zeros((run["n_active"], block.n_banks), int)
+        for row, writes in enumerate(run["rows"]):
+            for memory, bank, *_ in writes:
+                counts[row, bank] += memory == "probabilities"
+        times = timing.softmax(counts, makes_mask=kind == "make_mask")
+        assert result["row_done"] == times.rows_done.tolist()
+        assert result["clocks"] + timing.latencies.done == times.cycles
