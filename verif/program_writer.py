@@ -46,11 +46,12 @@ def _integer(beat):
 class ProgramWriter:
     """A program, piece by piece, and a core that has executed it so far; ``forget`` after a reset.
 
-    ``most_beats`` bounds the beats of one load or store, so that pieces stay short for large cores.
+    ``most_beats`` bounds the beats of a store and of a load that needs not be, ``most_clocks`` what any other command
+    takes, so that pieces stay short for large cores.
     """
 
-    def __init__(self, sizes, rng, most_beats=600):
-        self.sizes, self.rng, self.most_beats = sizes, rng, most_beats
+    def __init__(self, sizes, rng, most_beats=600, most_clocks=20_000):
+        self.sizes, self.rng, self.most_beats, self.most_clocks = sizes, rng, most_beats, most_clocks
         self.forget()
 
     def forget(self):
@@ -64,6 +65,10 @@ class ProgramWriter:
         self._piece, self._beats, self._stored = Piece(), [], []
         self._touched = {}      # of each memory, which words were written
         self._special_share = float(self.rng.choice([0, 0, 0.002, 0.05]))
+        # Most pieces use a part of a large core's sizes.
+        sizes, is_whole = self.sizes, self.rng.random() < 0.1
+        self._most_tokens = sizes.max_tokens if is_whole else min(sizes.max_tokens, 6 * sizes.n_banks)
+        self._most_dim = sizes.max_dim if is_whole else min(sizes.max_dim, 6 * sizes.n_lanes)
 
     def finish(self):
         """The piece that was begun."""
@@ -83,9 +88,10 @@ class ProgramWriter:
         self._piece.bins[name] = self._piece.bins.get(name, 0) + int(count)
 
     def _emit(self, command, beats=None):
-        """Append a command and execute it; refuses (False) what the hardware cannot know, as bits of masks that are
-        undefined would decide on it."""
-        if self._is_uncertain(command) or command.opcode == Opcode.LAYER_NORM and self._code(command) == ErrorCode.NONE:
+        """Append a command and execute it; whether it was. Left out is what would take too long, and what the hardware
+        cannot know, as bits of masks that are undefined would decide on it."""
+        is_right = self._code(command) == ErrorCode.NONE and not self.core.refusal
+        if is_right and (command.opcode == Opcode.LAYER_NORM or self._is_uncertain(command) or self._is_long(command)):
             return False
         beats = np.zeros((0, self.sizes.row_word), np.uint16) if beats is None else beats
         run = self.core.execute([command], beats)
@@ -110,9 +116,19 @@ class ProgramWriter:
         return self.core.memories.mask_bits(command.mask, self._rows_of(command), slots)
 
     def _is_uncertain(self, command):
-        if command.opcode not in _MASKED or self.core.refusal or self._code(command) != ErrorCode.NONE:
-            return False
-        return not self._bits(command).defined.all()
+        return command.opcode in _MASKED and not self._bits(command).defined.all()
+
+    def _is_long(self, command):
+        sizes, opcode = self.sizes, command.opcode
+        beats, slots = words_for(command.n_in, sizes.n_lanes), sizes.slots_of(command.n_out)
+        clocks = {
+            Opcode.MATMUL: words_for(command.n_out, sizes.n_banks) * beats,
+            Opcode.PROJECT: words_for(command.n_out, sizes.n_banks) * beats,
+            Opcode.SDDMM: slots * beats,
+            Opcode.SOFTMAX: slots,
+            Opcode.SPMM: slots * words_for(command.n_in, sizes.simd_lanes),
+        }.get(opcode, 0)
+        return command.n_rows * clocks > self.most_clocks
 
     def _note(self, command):
         """Remember what was written, and count corner cases."""
@@ -142,8 +158,8 @@ class ProgramWriter:
 
     def _n_rows(self, n=None):
         """Rows of a command; three matrices of n elements must fit IMEM."""
-        words = words_for(n or self.sizes.max_dim, self.sizes.row_word)
-        return self._size(max(1, min(self.sizes.max_tokens, self.sizes.imem_depth // (3 * words))))
+        words = words_for(n or self._most_dim, self.sizes.row_word)
+        return self._size(max(1, min(self._most_tokens, self.sizes.imem_depth // (3 * words))))
 
     def _place(self, memory, length):
         """An address, of those used before or near them more often than not."""

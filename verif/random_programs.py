@@ -51,7 +51,7 @@ class RandomPrograms(RandomInputs):
     def _chain(self):
         """Commands on the same rows, each on what the one before it gave: first what they read, then all of them."""
         sizes, rng = self.sizes, self.rng
-        n_rows, n = self._n_rows(), self._size(sizes.max_dim)
+        n_rows, n = self._n_rows(), self._size(self._most_dim)
         gated = FLAGS["gated"] if rng.random() < 0.3 else 0
         if gated:
             self._need_tokens(n_rows)
@@ -100,7 +100,7 @@ class RandomPrograms(RandomInputs):
 
     def _kept_keys(self, n_rows):
         """Keys for so many rows: their scores must fit."""
-        n_keys = self._size(self.sizes.max_tokens)
+        n_keys = self._size(self._most_tokens)
         while n_rows * self.sizes.slots_of(n_keys) > self.sizes.omem_depth:
             n_keys = max(1, n_keys // 2)
         return n_keys
@@ -156,7 +156,7 @@ class RandomPrograms(RandomInputs):
         rng, sizes = self.rng, self.sizes
         fields = {"n_rows": n_rows, "n_in": n, "source": source[0], "source_stride": source[1]}
         if rng.random() < 0.5:
-            n_out = self._size(min(sizes.max_dim, sizes.max_head_dim if rng.random() < 0.5 else sizes.max_dim))
+            n_out = self._size(min(self._most_dim, sizes.max_head_dim) if rng.random() < 0.5 else self._most_dim)
             bias = FLAGS["bias"] if rng.random() < 0.5 else 0
             first, stride = self._matrix(n_rows, n_out)
             weights = self._weights(n, n_out, bool(bias))
@@ -185,7 +185,7 @@ class RandomPrograms(RandomInputs):
     def _project(self):
         """Keys and values out of rows."""
         sizes, rng = self.sizes, self.rng
-        n, n_in, d = self._n_rows(), self._size(sizes.max_dim), self._size(sizes.max_head_dim)
+        n, n_in, d = self._n_rows(), self._size(self._most_dim), self._size(sizes.max_head_dim)
         source = self._matrix(n, n_in)
         self._need_rows(*source, n, n_in)
         for kind in rng.permutation(list(Projection))[:int(rng.integers(1, 3))]:
