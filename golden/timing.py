@@ -9,7 +9,8 @@ of the hardware, which :class:`Latencies` holds.
   row before is; it goes through the exponentials when it is walked to its end and the row before is through, and so
   through the products.
 * SPMM: a row takes as many commands of the vector unit as steps times chunks of a value row.
-* Row-wise commands take one command of the vector unit, or clock, a word.
+* ELEMENTWISE takes a clock a word, two if there are two operands.
+* PROJECT: as a dense product of a row for each slot of the hash, group of n_banks columns, and bank.
 """
 
 from dataclasses import dataclass
@@ -104,6 +105,17 @@ class CoreTiming:
         counts = np.broadcast_to(columns, (n_rows, self.sizes.n_banks))
         return self._array(counts, words_for(n_in, self.sizes.n_lanes) + has_bias, begin, available)
 
+    def project(self, n_rows, n_in, n_out, has_bias=False, begin=0):
+        """Keys or values of n_rows tokens; all of them are done together."""
+        sizes, banks = self.sizes, self.sizes.n_banks
+        units = np.arange(words_for(n_out, banks) * banks).reshape(-1, 1, banks) < n_out
+        shape = sizes.slots_of(n_rows), len(units), banks, banks
+        # Slots without a row take no time to speak of.
+        groups = np.broadcast_to(units, shape).reshape(-1, banks)[:n_rows * len(units)]
+        times = self._array(groups.astype(np.int64), words_for(n_in, sizes.n_lanes) + has_bias, begin, None)
+        done = np.full(n_rows, times.rows_done[-1] + 2 * banks)
+        return self._times(begin, done, times.work)
+
     def softmax(self, bits, begin=0, available=None, makes_mask=False):
         """Probabilities under ``bits``."""
         steps = row_steps(bits)
@@ -119,9 +131,9 @@ class CoreTiming:
         """Probabilities under ``bits`` times value rows of n_in elements."""
         return self._vector(row_steps(bits) * words_for(n_in, self.sizes.simd_lanes), begin, available)
 
-    def rowwise(self, n_rows, n_in, begin=0, available=None):
+    def elementwise(self, n_rows, n_in, n_operands=1, begin=0, available=None):
         """ELEMENTWISE on rows of n_in elements."""
-        work = np.full(n_rows, words_for(n_in, self.sizes.row_word))
+        work = np.full(n_rows, words_for(n_in, self.sizes.row_word) * n_operands)
         return self._vector(work, begin, available)
 
     def head(self, bits, n_in, n_out=None):

@@ -258,7 +258,8 @@ class Core(Block):
             "skipped_scores": Mux(array.counters.rows & is_sddmm, n_keys, 0) - array.counters.scores,
             "skipped_rows": controller.skipped_rows,
             "load_beats": self.load.valid & self.load.ready,
-            "store_beats": self.store.valid & self.store.ready & is_counted,
+            # When they are read, for the last ones may be taken only when the next command counts.
+            "store_beats": load_store.read & is_counted,
         }
         m.d.comb += [counters.steps[index].eq(steps[name]) for index, name in enumerate(COUNTERS)]
         m.d.comb += [counters.clear.eq(controller.clear_counters), load_store.counters.eq(counters.totals)]

@@ -1,6 +1,6 @@
 """The core's counters: what they are called, what they count, and the registers."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -9,8 +9,8 @@ from hw.block import Block
 
 __all__ = ["COUNTERS", "COUNTER_WIDTH", "CoreCounters"]
 
-_STEP_WIDTH = 17
-"""Bits of what is added in one clock: at most the rows of a command times its keys, over several clocks."""
+_STEP = signed(18)
+"""What is added in one clock: at most the keys of a command, or that less the scores of a clock, which may be more."""
 
 
 class CoreCounters(Block):
@@ -24,7 +24,7 @@ class CoreCounters(Block):
 
     def __init__(self):
         super().__init__({}, lambda p: {
-            "steps": In(data.ArrayLayout(_STEP_WIDTH, len(COUNTERS))),
+            "steps": In(data.ArrayLayout(_STEP, len(COUNTERS))),
             "clear": In(1),
             "totals": Out(data.ArrayLayout(COUNTER_WIDTH, len(COUNTERS))),
         })

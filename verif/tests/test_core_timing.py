@@ -31,6 +31,8 @@ def test_work_is_the_fullest_bank():
     assert timing.spmm(bits, 20).work == 2 * row_steps(bits).sum() == timing.spmm(bits, 20).cycles + 1
     assert timing.softmax(bits).work == row_steps(bits).sum()
     assert timing.matmul(40, 30, 33, has_bias=True).work == 40 * 3 * 3
+    assert timing.elementwise(40, 33).work == 80 and timing.elementwise(40, 33, 2).work == 160
+    assert timing.project(40, 30, 33, has_bias=True).work == 40 * 3 * 3
 
 
 def test_rows_are_done_in_order_and_not_before_they_can_be():
@@ -43,7 +45,7 @@ def test_rows_are_done_in_order_and_not_before_they_can_be():
         (timing.softmax(bits, available=available), timing.softmax(bits)),
         (timing.spmm(bits, 32, available=available), timing.spmm(bits, 32)),
         (timing.matmul(60, 32, 48, available=available), timing.matmul(60, 32, 48)),
-        (timing.rowwise(60, 48, available=available), timing.rowwise(60, 48)),
+        (timing.elementwise(60, 48, 2, available=available), timing.elementwise(60, 48, 2)),
     ):
         for times in (late, early):
             assert (np.diff(times.rows_done) > 0).all() and times.rows_done[-1] < times.end
@@ -55,7 +57,7 @@ def test_rows_are_done_in_order_and_not_before_they_can_be():
 def test_no_rows_and_one():
     timing = CoreTiming(EDGE)
     nothing = np.zeros((0, 16, 16), bool)
-    for times in (timing.softmax(nothing), timing.spmm(nothing, 32), timing.rowwise(0, 5)):
+    for times in (timing.softmax(nothing), timing.spmm(nothing, 32), timing.elementwise(0, 5)):
         assert (times.cycles, times.work, len(times.rows_done)) == (timing.latencies.done, 0, 0)
     one = np.zeros((1, 16, 16), bool)
     assert timing.softmax(one).rows_done.tolist() == [timing.latencies.softmax]
