@@ -11,6 +11,8 @@ from pathlib import Path
 
 from cocotb_tools import runner as cocotb_runner
 
+from verif.hierarchy import compiled_once
+
 BUILD_ROOT = Path(os.environ.get("BUILD_ROOT", "build")).resolve() / "sim"
 SIMULATORS = ("icarus", "verilator")
 
@@ -64,14 +66,17 @@ def _runner(sim):
     return _Verilator() if sim == "verilator" else cocotb_runner.get_runner("icarus")
 
 
-def _build_arguments(sim, folder, top, waves):
+def _build_arguments(sim, folder, files, top, waves):
     if sim == "icarus":
         # The module that cocotb adds for waveforms is SystemVerilog.
         return ["-g2012" if waves else "-g2005"]
     control = folder / "ports.vlt"
-    control.write_text(f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n')
+    once = compiled_once(files, top)
+    lines = ["`verilator_config", f'public_flat_rw -module "{top}" -var "*"', *(f'hier_block -module "{name}"' for name in once)]
+    control.write_text("\n".join(lines) + "\n")
     # One C++ file: the wheel's rules for precompiled headers do not work with several.
-    return ["--output-split", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-CFLAGS", "-O1", str(control)]
+    arguments = ["--output-split", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-CFLAGS", "-O1", str(control)]
+    return ["--hierarchical", *arguments] if once else arguments
 
 
 def _runtime(waves):
@@ -126,7 +131,7 @@ def build(files, top, sim, waves=False):
                 sources=sources,
                 hdl_toplevel=top,
                 build_dir=staging,
-                build_args=_build_arguments(sim, staging, top, waves),
+                build_args=_build_arguments(sim, staging, files, top, waves),
                 timescale=("1ns", "1ps"),
                 waves=waves,
                 always=True,

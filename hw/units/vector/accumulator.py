@@ -39,11 +39,11 @@ class LaneAccumulator(Block):
         "maximum_start": "stage 1: the maximum starts anew",
         "update": "stage 2: the product goes into the sum",
         "start": "stage 2: the sum starts anew",
-        "reference": "stage 5: exponent code to which the sum is aligned",
+        "bus_exponent": "stage 5: exponent code to which the sum is aligned",
         "maximum_key": "stage 2: the maximum's key",
         "exponent": "stage 3: the sum's exponent code",
         "specials": "stage 5: specials that went into the sum",
-        "aligned": "stage 6: the sum at the reference's exponent",
+        "aligned": "stage 6: the sum at that exponent",
     }
 
     def __init__(self, **parameters):
@@ -59,7 +59,7 @@ class LaneAccumulator(Block):
             "maximum_start": In(1),
             "update": In(1),
             "start": In(1),
-            "reference": In(p.exponent_width),
+            "bus_exponent": In(p.exponent_width),
             "maximum_key": Out(p.float_format.width),
             "exponent": Out(p.exponent_width),
             "specials": Out(SPECIALS),
@@ -207,6 +207,6 @@ class LaneAccumulator(Block):
         m.d.comb += [
             aligner.value.eq(Cat(Const(0, GUARD_BITS), total)),
             aligner.exponent.eq(exponent),
-            aligner.reference.eq(self.reference),
+            aligner.reference.eq(self.bus_exponent),
             self.aligned.eq(pipe.register(aligner.aligned, name="aligned_6")),
         ]

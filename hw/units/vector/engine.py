@@ -237,7 +237,7 @@ class VectorEngine(Block):
             bus.keys.eq(self.keys),
             self.engine_exponent.eq(bus.largest_exponent),
             self.engine_special.eq(bus.any_special),
-            *(lane.reference.eq(Mux(over_engines, self.references[index], bus.largest_exponent))
+            *(lane.bus_exponent.eq(Mux(over_engines, self.references[index], bus.largest_exponent))
               for index, lane in enumerate(lanes)),
         ]
         wait = engine_total_stage(self.n_lanes) - SUM_STAGE - bus.latency
