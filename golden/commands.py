@@ -42,7 +42,8 @@ FIELDS = (
     Field("destination_stride", 5, 16, 16, "words from row to row of it"),
     Field("bank_address", 6, 0, 16, "first word of weights, keys or values in their banks"),
     Field("theta", 6, 16, 16, "threshold: FP16"),
-    Field("scale", 7, 0, 19, "softmax: scale * log2(e) as (1 + bits 14:0 / 2**15) * 2**(bits 18:15 - 12)"),
+    Field("scale", 7, 0, 19, "SOFTMAX: scale * log2(e) as (1 + bits 14:0 / 2**15) * 2**(bits 18:15 - 12);"
+          " LAYER_NORM: epsilon as (1 + bits 11:0 / 2**12) * 2**(bits 17:12 - 48)"),
 )
 WORDS = 8
 COMMAND_WIDTH = 32 * WORDS
@@ -190,7 +191,7 @@ USES = {
     Opcode.SPMM: ("flags", "mask", "n_rows", "n_in", "n_out", "source", *_MATRIX_OUT, "bank_address"),
     Opcode.ELEMENTWISE: ("function", "flags", "n_rows", "n_in", *_MATRIX_IN, "source_2", "source_2_stride",
                          *_MATRIX_OUT),
-    Opcode.LAYER_NORM: ("flags", "n_rows", "n_in", *_MATRIX_IN, "source_2", "source_2_stride", *_MATRIX_OUT),
+    Opcode.LAYER_NORM: ("flags", "n_rows", "n_in", *_MATRIX_IN, "source_2", "source_2_stride", *_MATRIX_OUT, "scale"),
     Opcode.CTR: ("flags", "theta"),
 }
 """Which fields each opcode reads."""
