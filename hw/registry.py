@@ -60,7 +60,7 @@ PRESETS = {
         "data_aligner": {"n": 16},
         "core": {
             "n_banks": 16, "n_lanes": 16, "simd_lanes": 16, "max_tokens": 256, "max_head_dim": 64, "max_dim": 512,
-            "imem_depth": 8192, "wmem_depth": 1024, "vmem_depth": 256, "omem_depth": 4096,
+            "imem_depth": 16384, "wmem_depth": 1024, "vmem_depth": 256, "omem_depth": 4096,
             "latent_width": 32, "latent_height": 32, "channels": 3, "patch": 2,
         },
     },
