@@ -26,7 +26,7 @@ endif
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick synth readme figures list clean
+.PHONY: help setup verilog test test-quick synth demo readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,14 @@ test-quick: $(VENV)/ready ## the tests that are fast
 synth: $(VENV)/ready ## area (and delay) of all blocks, or of UNIT, in build/synth
 	@mkdir -p $(TMPDIR)
 	$(PY) -m hw synth $(BLOCK) $(if $(LIBERTY),--liberty $(LIBERTY)) -o $(BUILD)/synth
+
+demo: $(VENV)/demo-ready ## an attention head on the core's Verilog: figures and a picture in build/demo
+	@mkdir -p $(TMPDIR)
+	$(PY) -m verif.demo
+
+$(VENV)/demo-ready: $(VENV)/ready requirements-demo.txt
+	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-demo.txt
+	@touch $@
 
 readme: $(VENV)/ready ## renew the generated tables of README.md
 	$(PY) -m hw readme

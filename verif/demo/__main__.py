@@ -20,6 +20,8 @@ def main(arguments=None):
     parser.add_argument("--config", default="edge", metavar="|".join(PRESETS), help="preset of the core (default edge)")
     parser.add_argument("--head", type=int, default=0, help="number of the head, of those stored at two adjacent steps")
     parser.add_argument("--theta", type=int, default=1, help="number of the threshold (default 1: 2**-9)")
+    parser.add_argument("--step", type=int, default=20, help="step of the latents for the token mask (default 20)")
+    parser.add_argument("--tau", type=int, default=1, help="number of the threshold for the token mask (default 1: 2**-6)")
     parser.add_argument("--sim", metavar="|".join(simulator.SIMULATORS), default="verilator", help="simulator (default Verilator)")
     parser.add_argument("-o", "--output", default="build/demo", metavar="DIR", help="where report and picture go")
     options = parser.parse_args(arguments)
@@ -66,9 +68,12 @@ def _head(data, options):
     if not 0 <= options.theta < len(data["A_theta"]):
         raise UsageError(f"--theta must be from 0 to {len(data['A_theta']) - 1}, not {options.theta}")
     words = np.ascontiguousarray(data["A_qkv"][2 * options.head:2 * options.head + 2]).view(np.uint16)
-    step = int(data["A_sel"][2 * options.head][1]) % (len(data["A_z"]) - 1)
-    latents = np.ascontiguousarray(data["A_z"][step:step + 2]).view(np.uint16)
-    return Head(*words, float(data["A_theta"][options.theta]), latents, float(data["A_tau"][1]))
+    if not 0 <= options.step < len(data["A_z"]) - 1:
+        raise UsageError(f"--step must be from 0 to {len(data['A_z']) - 2}, not {options.step}")
+    if not 0 <= options.tau < len(data["A_tau"]):
+        raise UsageError(f"--tau must be from 0 to {len(data['A_tau']) - 1}, not {options.tau}")
+    latents = np.ascontiguousarray(data["A_z"][options.step:options.step + 2]).view(np.uint16)
+    return Head(*words, float(data["A_theta"][options.theta]), latents, float(data["A_tau"][options.tau]))
 
 
 def _report(head, sizes, phases, results, wrong):
