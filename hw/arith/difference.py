@@ -27,7 +27,7 @@ _GAP = data.StructLayout({"above": 1, "one_above": 1, "equal": 1, "one_below": 1
 _PLACE = data.StructLayout({"gap": _GAP, "amount": 4})
 
 
-def _effective_exponent(word):
+def effective_exponent(word):
     """The exponent field with 0 read as 1, and whether the number is normal."""
     is_normal = word.exponent.any()
     return Cat(word.exponent[0] | ~is_normal, word.exponent[1:]), is_normal
@@ -48,7 +48,7 @@ class ThresholdDecoder(Block):
     def circuit(self):
         m = Module()
         word = self.threshold
-        exponent, is_normal = _effective_exponent(word)
+        exponent, is_normal = effective_exponent(word)
         is_special = word.exponent.all()
         m.d.comb += [
             self.decoded.exponent.eq(exponent),
@@ -129,8 +129,8 @@ class DifferenceExceeds(Block):
             return pipe.register(named, name=name) if self.registered else named
 
         # Compare the exponents of both numbers with each other and with the threshold's, then order by magnitude.
-        current_exponent, current_is_normal = _effective_exponent(self.current)
-        previous_exponent, previous_is_normal = _effective_exponent(self.previous)
+        current_exponent, current_is_normal = effective_exponent(self.current)
+        previous_exponent, previous_is_normal = effective_exponent(self.previous)
         current_significand = Cat(self.current.fraction, current_is_normal)
         previous_significand = Cat(self.previous.fraction, previous_is_normal)
         apart = Signal(range(-32, 32))

@@ -7,14 +7,17 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.arith.difference import DECODED_THRESHOLD, DifferenceExceeds, ThresholdDecoder
+from hw.arith.stored_bounds import OutsideBounds
 from hw.block import Block
 from hw.params import choice, integer
 from hw.pipeline import Pipeline
 from hw.stream import Queue
+from hw.units.tokens import bounds_store, reference_store
+from hw.units.tokens.bounds_store import BoundsStore
 from hw.units.tokens.index_scanner import IndexScanner, index_entry, mask_word
 from hw.units.tokens.patches import PatchAny
-from hw.units.tokens.reference_store import ReferenceStore
 from hw.units.tokens.order import BeatCounter, LatentParameters
+from hw.units.tokens.reference_store import ReferenceStore
 
 __all__ = ["TokenSelector", "TokenSelectorParameters"]
 
@@ -28,9 +31,24 @@ class TokenSelectorParameters(LatentParameters):
         doc="compare with the latent of the step before, a second stream, or with the values at which each token was "
         "last computed, kept in an own memory",
     )
+    bounds: int = integer(
+        0, low=0, high=64, doc="0: decide by subtraction. Else (reference = last): keep two bounds in place of each "
+        "value, made that many values a clock once a token is selected; fewer gates where n_values is large, twice "
+        "the memory, and tau counts only where everything is selected"
+    )
     index_queue: int = integer(
         0, low=0, high=1 << 16, doc="mask words that may wait for their turn in the list of indices"
     )
+
+    def check(self):
+        super().check()
+        if self.bounds and self.reference != "last":
+            self.refuse("bounds", "0 where reference is previous")
+
+    @property
+    def write_delay(self):
+        """With reference = last: clocks from the read of a word's last beat until its place may be read again."""
+        return bounds_store.WRITE_DELAY if self.bounds else reference_store.WRITE_DELAY
 
     @property
     def latent(self):
@@ -60,21 +78,23 @@ class TokenSelector(Block):
       closes the list; its index is the number of selected tokens. A latent without any sends just that beat.
 
     With reference = last, the values of a token become its reference when it is selected. restart selects every
-    token, and so does the first latent after reset.
+    token, and so does the first latent after reset. With bounds, tau counts only in those latents, and holds for the
+    ones after them; an illegal one selects every token until the next restart.
 
     Timing: a mask word is valid ``latency`` clocks after the beat that completed it; its first index is valid two
     clocks later, then one a clock. One beat a clock is accepted while mask words are taken and the list keeps up: it
     takes, a word, the greater of one clock and the number of selected tokens, and one clock a latent for the closing
     beat. A stalled mask or list holds up the input, and with it the other output, after at most two words: a consumer
     that wants one of them complete before it takes the other needs a queue. With reference = last, a latent
-    of fewer beats than those of a word plus 6 waits until the one before is written.
+    of fewer beats than those of a word plus 6 (with bounds 8) waits until the one before is written; with bounds, a
+    word must wait for the one before whose bounds take, a beat, the greater of one clock and the selected tokens in
+    it (of tokens with more values there than ``bounds``, their parts).
 
     Defined by :func:`golden.token_selector.token_masks`. Source: DiSC, section III-A and the token selector of
     section IV-A; the exact decision and the rule ``last`` are this project's.
     """
 
     Parameters = TokenSelectorParameters
-    latency = 4
     members_doc = {
         "current": "the latent of this step; tau and restart count in its first beat",
         "previous": "the latent of the step before, beat for beat",
@@ -84,6 +104,10 @@ class TokenSelector(Block):
 
     def __init__(self, **parameters):
         super().__init__(parameters, self._members)
+
+    @property
+    def latency(self):
+        return 3 if self.bounds else 4
 
     @staticmethod
     def _members(p):
@@ -116,7 +140,8 @@ class TokenSelector(Block):
         current_values = pipe.register(current["values"], name="current_values")
         selects_all = Signal()
         if is_last_rule:
-            m.submodules.store = store = ReferenceStore(**p.latent)
+            store = BoundsStore(**p.latent, bounds=p.bounds) if p.bounds else ReferenceStore(**p.latent)
+            m.submodules.store = store
             m.d.comb += [
                 accept.eq(self.current.valid & advance & store.may_read),
                 self.current.ready.eq(advance & store.may_read),
@@ -136,36 +161,51 @@ class TokenSelector(Block):
             ]
             reference_values = pipe.register(self.previous.payload["values"], name="previous_values")
 
-        # Remember the threshold for the latent.
+        # Remember the threshold for the latent; with bounds, until everything is selected again.
         m.submodules.decoder = decoder = ThresholdDecoder()
         m.d.comb += decoder.threshold.eq(current.tau)
         threshold = Signal(DECODED_THRESHOLD, reset_less=True)
         all_selected = Signal(reset_less=True)
         with m.If(accept & place.is_first):
-            m.d.sync += [threshold.eq(decoder.decoded), all_selected.eq(selects_all | decoder.decoded.is_illegal)]
-        threshold_later = pipe.register(threshold, name="threshold_later")
+            m.d.sync += all_selected.eq(selects_all if p.bounds else selects_all | decoder.decoded.is_illegal)
+        with m.If(accept & place.is_first & (selects_all if p.bounds else 1)):
+            m.d.sync += threshold.eq(decoder.decoded)
 
-        # Decide value by value: the first half before a register row, the second after it.
+        # Decide value by value: by subtraction, the first half before a register row and the second after it, or by
+        # comparing with bounds, in one clock.
         exceeds = Signal(p.n_values)
-        for lane in range(p.n_values):
-            m.submodules[f"lane_{lane}"] = decision = DifferenceExceeds()
-            m.d.comb += [
-                decision.advance.eq(advance),
-                decision.current.eq(current_values[lane]),
-                decision.previous.eq(reference_values[lane]),
-                decision.threshold.eq(threshold),
-                decision.threshold_later.eq(threshold_later),
-                exceeds[lane].eq(decision.exceeds),
-            ]
+        if p.bounds:
+            m.d.comb += store.threshold.eq(threshold)
+            for lane in range(p.n_values):
+                m.submodules[f"lane_{lane}"] = decision = OutsideBounds()
+                m.d.comb += [
+                    decision.current.eq(current_values[lane]),
+                    decision.bounds.eq(reference_values[lane]),
+                    exceeds[lane].eq(decision.outside),
+                ]
+        else:
+            threshold_later = pipe.register(threshold, name="threshold_later")
+            for lane in range(p.n_values):
+                m.submodules[f"lane_{lane}"] = decision = DifferenceExceeds()
+                m.d.comb += [
+                    decision.advance.eq(advance),
+                    decision.current.eq(current_values[lane]),
+                    decision.previous.eq(reference_values[lane]),
+                    decision.threshold.eq(threshold),
+                    decision.threshold_later.eq(threshold_later),
+                    exceeds[lane].eq(decision.exceeds),
+                ]
+        stages = self.latency - 1  # from an accepted beat to its changed bits
         changed = pipe.register(exceeds, name="changed")
-        valid_1 = pipe.control(accept, name="valid_1")
-        valid_2 = pipe.control(valid_1, name="valid_2")
-        valid_3 = pipe.control(valid_2, name="valid_3")
-        kind = pipe.register(place.kind, name="kind", stages=3)
-        opens_word = pipe.register(place.opens_word, name="opens_word", stages=3)
-        closes_word = pipe.register(place.closes_word, name="closes_word", stages=3)
-        is_last = pipe.register(place.is_last, name="is_last", stages=3)
-        all_selected = pipe.register(all_selected, name="all_selected_later", stages=2)
+        valids = [accept]
+        for stage in range(1, stages + 1):
+            valids.append(pipe.control(valids[-1], name=f"valid_{stage}"))
+        valid = valids[-1]
+        kind = pipe.register(place.kind, name="kind", stages=stages)
+        opens_word = pipe.register(place.opens_word, name="opens_word", stages=stages)
+        closes_word = pipe.register(place.closes_word, name="closes_word", stages=stages)
+        is_last = pipe.register(place.is_last, name="is_last", stages=stages)
+        all_selected = pipe.register(all_selected, name="all_selected_later", stages=stages - 1)
 
         # Collect the bits of each token over the beats of a word.
         m.submodules.patch_any = patch_any = PatchAny(**p.latent)
@@ -173,7 +213,7 @@ class TokenSelector(Block):
         tokens_so_far = Signal(p.word_tokens, reset_less=True)
         tokens = Signal(p.word_tokens)
         m.d.comb += tokens.eq(Mux(opens_word, 0, tokens_so_far) | patch_any.tokens)
-        with m.If(valid_3 & advance):
+        with m.If(valid & advance):
             m.d.sync += tokens_so_far.eq(tokens)
 
         # A complete word goes to the mask and to the scanner, to each in its own time.
@@ -208,8 +248,8 @@ class TokenSelector(Block):
             list_is_free = list_is_free | listed.ready
         m.d.comb += [
             word_is_free.eq(mask_is_free & list_is_free & (store.may_take_mask if is_last_rule else 1)),
-            advance.eq(~(valid_3 & closes_word) | word_is_free),
-            completes.eq(valid_3 & closes_word & word_is_free),
+            advance.eq(~(valid & closes_word) | word_is_free),
+            completes.eq(valid & closes_word & word_is_free),
         ]
         with m.If(completes):
             m.d.sync += [
@@ -226,7 +266,7 @@ class TokenSelector(Block):
 
         if is_last_rule:
             m.d.comb += [
-                store.keep.eq(valid_1 & advance),
+                store.keep.eq(valids[1] & advance),
                 store.current.eq(current_values),
                 store.take_mask.eq(completes),
                 store.mask.eq(word.tokens),

@@ -35,6 +35,7 @@ class TokenSelectorBench(Bench):
         super().__init__(block, seed)
         p = self.parameters
         self._batches = 0
+        self._started = False  # whether a latent was sent: it would have been computed in full
         self._positions = beat_positions(p.width, p.height, p.channels, p.patch, p.n_values, p.channel_order)
         self._shape = p.channels, p.height, p.width
         values = np.arange(p.channels * p.height * p.width)
@@ -58,19 +59,25 @@ class TokenSelectorBench(Bench):
         # Every other batch is cut short by reset and not counted: the others begin with each style in turn.
         first_style = self._batches // 2
         special = (NAN, INFINITY)[first_style // len(STYLES) % 2]
-        styled = 0
+        styled = started = 0
         reference = None
+        holds_tau = self.parameters.bounds > 0  # from one restart to the next
         for number in range(n_latents + is_last):
-            restart = is_last and (number == 0 or n_latents > 8 and self.rng.random() < 0.1)
+            restart = is_last and (number == 0 or n_latents > 8 and self.rng.random() < (0.3 if holds_tau else 0.1))
             if reference is None or not is_last:
                 reference = self._values()
             style = STYLES[(first_style + styled) % len(STYLES)]
             styled += not restart
-            latent, tau = self._latent(reference, "full" if restart else style, special)
+            if restart or not holds_tau:
+                tau_style = STYLES[(first_style + started) % len(STYLES)] if holds_tau else style
+                started += 1
+                nominal = self._tau(tau_style)
+                tau = self._sent_tau(tau_style, nominal)
+            latent = self._latent(reference, "full" if restart else style, special, nominal)
             if restart:
                 latent[self.rng.integers(len(latent))] &= NEGATIVE_ZERO
             mask = self._mask(latent, reference, tau) | restart
-            self._count(bins, style, latent, reference, tau, restart, mask)
+            self._count(bins, tau_style, latent, reference, tau, restart, mask)
             latents.append(latent)
             references.append(reference)
             taus.append(tau)
@@ -110,14 +117,26 @@ class TokenSelectorBench(Bench):
         zeros[self.rng.integers(n)] = True
         return np.where(zeros, values & NEGATIVE_ZERO, values)
 
-    def _latent(self, reference, style, special):
-        """A latent of that style, with the special value among others if mixed, and its tau."""
-        n = len(reference)
-        tau = int(self.rng.choice([
+    def _tau(self, style):
+        """A legal, finite threshold around which the values of a latent are chosen."""
+        if style == "tau_zero":
+            return int(self.rng.choice([0, NEGATIVE_ZERO]))
+        return int(self.rng.choice([
             self.rng.integers(0, 0x7C00), self.rng.choice([0x1C00, 0x2400, 0x2800, 0x2C00]), self.rng.integers(0, 0x500)
         ], p=[0.3, 0.6, 0.1]))
-        if style == "tau_zero":
-            tau = int(self.rng.choice([0, NEGATIVE_ZERO]))
+
+    def _sent_tau(self, style, tau):
+        """What is sent for it: an illegal one, or sometimes infinity, in some styles."""
+        if style == "tau_illegal":
+            return int(self.rng.choice(
+                [tau | 0x8000 if tau else 0x8001, 0x7C00 | 1 << self.rng.integers(10), 0xFC00, 0xFE00],
+                p=[0.35, 0.45, 0.1, 0.1],
+            ))
+        return INFINITY if style == "empty" and self.rng.random() < 0.2 else tau
+
+    def _latent(self, reference, style, special, tau):
+        """A latent of that style, with the special value among others if mixed."""
+        n = len(reference)
         near = _value(reference) + self.rng.choice([-1, 1], n) * _value(np.array(tau))
         candidate = rounded(near)
         step = self.rng.choice([-2, -1, 0, 1, 2], n, p=[0.1, 0.15, 0.5, 0.15, 0.1])
@@ -144,13 +163,7 @@ class TokenSelectorBench(Bench):
         latent = np.where(changed(candidate, reference, tau) & ~decides, reference, candidate)
         # Zeros of either sign are the same number.
         flipped = (reference & 0x7FFF == 0) & ~decides & (self.rng.random(n) < (1.0 if style == "empty" else 0.5))
-        latent = np.where(flipped, reference ^ NEGATIVE_ZERO, latent)
-        if style == "tau_illegal":
-            tau = int(self.rng.choice([tau | 0x8000 if tau else 0x8001, 0x7C00 | 1 << self.rng.integers(10), 0xFC00, 0xFE00],
-                                      p=[0.35, 0.45, 0.1, 0.1]))
-        elif style == "empty" and self.rng.random() < 0.2:
-            tau = INFINITY
-        return latent, tau
+        return np.where(flipped, reference ^ NEGATIVE_ZERO, latent)
 
     def _mask(self, latent, reference, tau):
         bits = changed(latent, reference, tau).reshape(self._shape)
@@ -186,7 +199,10 @@ class TokenSelectorBench(Bench):
             if taus is not None:
                 tau = self.rng.integers(0, 1 << 16, len(beats))
                 restart = self.rng.integers(0, 2, len(beats))
-                tau[0], restart[0] = taus[number], restarts[number]
+                restart[0] = restarts[number]
+                if restart[0] or not self._started or not self.parameters.bounds:
+                    tau[0] = taus[number]
+                self._started = True
                 extra = 1 if self.parameters.reference == "last" else 0
                 beats = [join((b, 16 * n), (t, 16), (r, extra)) for b, t, r in zip(beats, tau, restart, strict=True)]
             payloads += beats
@@ -220,7 +236,9 @@ class TokenSelectorBench(Bench):
     def _keeps_up(self, masks):
         """Whether the documented rates let every beat in at once."""
         p = self.parameters
-        if p.reference == "last" and p.n_beats < p.beats_a_word + 6:
+        if p.reference == "last" and p.n_beats < p.beats_a_word + p.write_delay:
+            return False
+        if p.bounds and not all(self._bounds_keep_up(mask) for mask in masks):
             return False
         spare = 1 if min(p.beats_a_word, p.last_word_beats) == 1 else 2
         costs = []
@@ -234,4 +252,16 @@ class TokenSelectorBench(Bench):
             if taken + spare > following:
                 return False
             done = taken + cost
+        return True
+
+    def _bounds_keep_up(self, mask):
+        """Whether the bounds of each beat are made in one clock."""
+        p = self.parameters
+        slots = p.token_slots(p.bounds)
+        for word in range(p.n_words):
+            bits = mask[word * p.word_tokens:(word + 1) * p.word_tokens]
+            # However the kinds of beats follow each other: no kind may have two slots to make.
+            for kind in range(len(p.kinds())):
+                if sum(token < len(bits) and bits[token] and kind in kinds for token, _, kinds in slots) > 1:
+                    return False
         return True

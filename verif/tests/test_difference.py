@@ -4,15 +4,45 @@ import os
 
 import numpy as np
 import pytest
+from amaranth.hdl import Module
 
 from golden.token_selector import changed, words
 from hw.arith.difference import DifferenceExceeds
+from hw.arith.stored_bounds import BoundsMaker, OutsideBounds
+from hw.block import Block
+from hw.pipeline import Pipeline
 from verif.lockstep import run_lockstep
 
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("SEED", "1"))
 LARGEST, INFINITY = 0x7BFF, 0x7C00
+
+
+class DifferenceByBounds(Block):
+    """The same decision by way of stored bounds: the ports of :class:`DifferenceExceeds`."""
+
+    latency = BoundsMaker.latency
+    members_doc = DifferenceExceeds.members_doc
+
+    def __init__(self):
+        super().__init__({}, lambda p: dict(DifferenceExceeds().signature.members))
+
+    def circuit(self):
+        m = Module()
+        m.submodules.maker = maker = BoundsMaker()
+        m.submodules.outside = outside = OutsideBounds()
+        m.d.comb += [
+            maker.advance.eq(self.advance),
+            maker.reference.eq(self.previous),
+            maker.threshold.eq(self.threshold),
+            outside.bounds.eq(maker.bounds),
+            outside.current.eq(
+                Pipeline(m, advance=self.advance).register(self.current.as_value(), name="current_later", stages=2)
+            ),
+            self.exceeds.eq(outside.outside),
+        ]
+        return m
 
 
 def value(bits):
@@ -33,7 +63,8 @@ def around(rng, previous, tau):
     return np.clip((near & 0x7FFF) + rng.integers(-1, 2, near.shape), 0, LARGEST) | near & 0x8000
 
 
-def test_every_pair_of_exponents():
+@pytest.mark.parametrize("block", [DifferenceExceeds, DifferenceByBounds])
+def test_every_pair_of_exponents(block):
     """Thresholds of all 32 exponents against previous values of all 31, both signs, on both sides."""
     rng = np.random.default_rng(SEED)
     rows = np.indices((32, 31, 2, 12)).reshape(4, -1)
@@ -50,7 +81,7 @@ def test_every_pair_of_exponents():
     later = np.roll(threshold, 1)  # of the row before, which is one stage on
     inputs = {"current": current, "previous": previous, "threshold": threshold, "threshold_later": later}
     # The row that is sent last only pushes the others out.
-    found = run_lockstep(DifferenceExceeds(), inputs, ["exceeds"], seed=SEED)["exceeds"][:-1]
+    found = run_lockstep(block(), inputs, ["exceeds"], seed=SEED)["exceeds"][:-1]
     expected = changed(current, previous, tau)[:-1]
     assert np.array_equal(found, expected)
     with np.errstate(invalid="ignore"):  # infinities among the special values

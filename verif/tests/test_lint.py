@@ -32,6 +32,8 @@ OTHER_POINTS = [
     ("bitonic_sorter", {"n": 8, "layers_per_stage": 0, "signed": True, "stable": True, "network": "odd_even"}),
     ("bitonic_sorter", {"n": 2, "payload_width": 0, "descending": True}),
     ("token_selector", {"width": 9, "height": 6, "channels": 2, "patch": 4, "n_values": 5, "reference": "last"}),
+    ("token_selector", {"width": 9, "height": 6, "channels": 2, "patch": 4, "n_values": 5, "reference": "last",
+                        "bounds": 3}),
     ("vector_unit", {"n_engines": 2, "n_lanes": 5, "bank_depth": 17, "format": "bf16"}),
 ]
 

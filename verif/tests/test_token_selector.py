@@ -50,12 +50,12 @@ def test_every_lane_belongs_to_its_token(size):
     assert np.array_equal(found, np.concatenate([token, token]))
 
 
-@pytest.mark.parametrize("reference", ["previous", "last"])
+@pytest.mark.parametrize("reference, bounds", [("previous", 0), ("last", 0), ("last", 2)])
 @pytest.mark.parametrize("is_queued", [False, True])
-def test_mask_before_the_list(reference, is_queued):
+def test_mask_before_the_list(reference, bounds, is_queued):
     """The whole mask can be taken before the first index if the queue holds it, and not without a queue."""
     block = TokenSelector(width=4, height=16, channels=1, patch=2, n_values=2, reference=reference,
-                          index_queue=8 if is_queued else 0)
+                          bounds=bounds, index_queue=8 if is_queued else 0)
     assert block.parameters.n_words == 8
     bench = TokenSelectorBench(block, 1)
     values = np.zeros((1, 64), dtype=np.int64)
@@ -91,6 +91,7 @@ def test_mask_before_the_list(reference, is_queued):
 @pytest.mark.parametrize("values, message", [
     ({"patch": 0}, "patch must be an integer from 1 to 64, not 0"),
     ({"reference": "next"}, "reference must be one of previous, last, not 'next'"),
+    ({"bounds": 4}, "bounds must be 0 where reference is previous, not 4"),
     ({"width": 1024, "channels": 64, "n_values": 1}, "n_values must be large enough"),
 ])
 def test_refusals(values, message):

@@ -31,6 +31,9 @@ POINTS = {
         (False, {"width": 7, "height": 5, "channels": 3, "patch": 2, "n_values": 4}),
         (True, {"width": 9, "height": 6, "channels": 2, "patch": 4, "n_values": 5, "reference": "last"}),
         (True, {"width": 32, "height": 32, "channels": 1, "patch": 2, "n_values": 64}),
+        (True, {"width": 32, "height": 32, "channels": 1, "patch": 2, "n_values": 64, "reference": "last", "bounds": 4}),
+        (False, {"width": 1, "height": 2, "channels": 1, "patch": 1, "n_values": 1, "reference": "last", "bounds": 1}),
+        (True, {"width": 9, "height": 7, "channels": 2, "patch": 4, "n_values": 5, "reference": "last", "bounds": 2}),
         (True, {"width": 16, "height": 16, "channels": 4, "patch": 2, "n_values": 8, "reference": "last"}),
     ],
     "hash_bank_mapper": [

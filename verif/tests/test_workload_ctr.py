@@ -35,14 +35,14 @@ def test_golden(workload, reference):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reference", RECORDED)
-def test_verilog(workload, reference):
+@pytest.mark.parametrize("reference, bounds", [("previous", 0), ("last", 0), ("last", 3)])
+def test_verilog(workload, reference, bounds):
     masks, taus = recorded_masks(workload, reference), words(workload["A_tau"])
     steps, channels, height, width = workload["A_z"].shape
     latents = words(workload["A_z"]).reshape(steps, -1)
     n_values, order = LANES_AND_ORDER[reference]
     block = TokenSelector(width=width, height=height, channels=channels, patch=PATCH, n_values=n_values,
-                          channel_order=order, reference=reference)
+                          channel_order=order, reference=reference, bounds=bounds)
     bench = TokenSelectorBench(block, 0)
     if reference == "previous":
         batch = bench.play(

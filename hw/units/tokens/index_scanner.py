@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from hw.block import Block
 from hw.params import Parameters, integer
 
-__all__ = ["IndexScanner", "mask_word", "index_entry"]
+__all__ = ["IndexScanner", "mask_word", "index_entry", "from_lowest", "more_than_one"]
 
 
 def mask_word(n_bits):
@@ -57,15 +57,15 @@ class IndexScanner(Block):
         base = Signal(range(self.n_tokens + 1))
         count = Signal(range(self.n_tokens + 1))
         others = Signal(self.n_bits)
-        from_lowest = _from_lowest(m, rest)
+        first = from_lowest(m, rest)
         advance = Signal()
         used_up = Signal()
         has_others = Signal()  # that others is not 0, by a shorter way
         has_index = Signal()  # that rest is not 0
         m.d.comb += [
             advance.eq(~self.indices.valid | self.indices.ready),
-            others.eq(rest & (from_lowest << 1)),
-            has_others.eq(_more_than_one(m, rest)),
+            others.eq(rest & (first << 1)),
+            has_others.eq(more_than_one(m, rest)),
             used_up.eq(Mux(closes, ~has_index, ~has_others)),
             words.ready.eq(advance & used_up),
         ]
@@ -102,7 +102,7 @@ class IndexScanner(Block):
         return m
 
 
-def _more_than_one(m, bits):
+def more_than_one(m, bits):
     """Whether at least two bits are set, by a tree of pairs."""
     one = Cat(bits, Const(0, (1 << ceil_log2(len(bits))) - len(bits)))
     more = Const(0, len(one))
@@ -118,7 +118,7 @@ def _more_than_one(m, bits):
     return more
 
 
-def _from_lowest(m, bits):
+def from_lowest(m, bits):
     """Ones from the lowest one of ``bits`` on."""
     span = 1
     while span < len(bits):

@@ -137,6 +137,23 @@ class LatentParameters(Parameters):
             lanes.append(band * self.n_columns + self.column(place) if position < end else None)
         return tuple(lanes)
 
+    def token_slots(self, size):
+        """The lanes of each token of a word that lie in one beat, cut into slots of at most ``size`` lanes.
+
+        Returns a list of (token, lanes, kinds of beats), in order of the tokens.
+        """
+        slots = {}
+        for kind, tokens in enumerate(self.kinds()):
+            lanes_of_token = {}
+            for lane, token in enumerate(tokens):
+                if token is not None:
+                    lanes_of_token.setdefault(token, []).append(lane)
+            for token, lanes in lanes_of_token.items():
+                for first in range(0, len(lanes), size):
+                    slot = tuple(lanes[first:first + size])
+                    slots.setdefault((token, slot), []).append(kind)
+        return [(token, slot, kinds) for (token, slot), kinds in sorted(slots.items())]
+
     @property
     def kind_width(self):
         return ceil_log2(max(3, self.beats_a_group))

@@ -9,10 +9,13 @@ from hw.memory import MemoryBank
 from hw.units.tokens.patches import PatchSpread
 from hw.units.tokens.order import BeatCounter, LatentParameters
 
-__all__ = ["ReferenceStore"]
+__all__ = ["ReferenceStore", "WRITE_DELAY"]
 
 MASK_DELAY = 4
 """Advances from the read of a word's last beat to its mask bits."""
+
+WRITE_DELAY = MASK_DELAY + 2
+"""Clocks from the read of a word's last beat to the one in which its place may be read again."""
 
 
 class ReferenceStore(Block):
@@ -63,7 +66,7 @@ class ReferenceStore(Block):
         m = Module()
         p = self.parameters
         # A beat is written at most this many clocks after it was read, if nothing stalls.
-        depth = min(p.n_beats, p.beats_a_word + MASK_DELAY + 2)
+        depth = min(p.n_beats, p.beats_a_word + WRITE_DELAY)
         width = 16 * p.n_values
         m.submodules.references = references = MemoryBank(depth=p.n_beats, width=width)
         m.submodules.waiting = waiting = MemoryBank(depth=depth, width=2 * width)
