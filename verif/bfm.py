@@ -7,7 +7,7 @@ PATTERNS = ("none", "random", "bursty")
 
 
 class Gate:
-    """Says, cycle by cycle, whether a driver idles or a sink stalls: never, at random, in long runs, or ("rare") mostly."""
+    """Says, cycle by cycle, whether a driver idles or a sink stalls: never, at random, in long runs, or mostly (rare)."""
 
     def __init__(self, pattern, rng):
         self.pattern, self._rng = pattern, rng

@@ -11,7 +11,7 @@ def width_of(shape):
 
 
 def decode(shape, text):
-    """The value of a port, given as its bits from the highest on: a dictionary, a list, or an integer, None with any X."""
+    """The value of a port out of its bits, the highest first: a dictionary, a list, or an integer, None with any X."""
     if isinstance(shape, data.ArrayLayout):
         return [decode(field.shape, _cut(text, field)) for _, field in shape]
     if isinstance(shape, data.Layout):
@@ -25,5 +25,7 @@ def _cut(text, field):
 
 
 def word_text(value, width):
-    """The bits of a word, from the highest on; X where the value is None."""
+    """The bits of a word, from the highest on; X where the value is None; text stays as it is."""
+    if isinstance(value, str):
+        return value
     return "X" * width if value is None else f"{value:0{width}b}"

@@ -1,7 +1,7 @@
 """MaskWalk: reads the mask's row of every row that is worked on, and steps through its ones."""
 
 from amaranth.hdl import Cat, Module, Mux
-from amaranth.lib import data, stream
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 

@@ -28,7 +28,7 @@ class SoftmaxPath(Block):
 
     Each bank reads its scores one after the other from ``source`` on, wherever the mask has a one, and writes its
     probabilities one after the other from ``destination`` on. With make_mask, a row of mask_out gets the bits of the
-    kept probabilities, and zeros elsewhere. A row is done when its probabilities, its mask row and its mass are written.
+    kept probabilities, and zeros elsewhere. A row is done when its probabilities, mask row and mass are written.
 
     Scores and masses are read with one clock of latency, and the word must stay until the next read. The numbers of
     the slots that were walked wait in a memory for their probabilities, so that the mask is read only once.
