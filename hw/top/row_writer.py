@@ -1,4 +1,4 @@
-"""RowWriter: puts results into rows of IMEM, word by word or in smaller groups, and counts the rows that are written."""
+"""RowWriter: puts results into rows of IMEM, word by word or in smaller groups."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -70,10 +70,10 @@ class RowWriter(Block):
             m.d.sync += index.eq(Mux(ends_row, 0, index + 1))
 
         parts_a_group = self.simd_lanes // sizes.row_part
-        written = Signal(layout)
+        written, results = Signal(layout), self.results.payload
         m.d.comb += [
             written.address.eq(self.places.payload + word),
-            *(element.eq(Mux(self.in_groups, self.results.payload[place % self.simd_lanes], self.results.payload[place]))
+            *(element.eq(Mux(self.in_groups, results[place % self.simd_lanes], results[place]))
               for place, element in enumerate(written["values"])),
             written.enable.eq(Mux(
                 self.in_groups, ((1 << parts_a_group) - 1) << (position * parts_a_group), (1 << sizes.row_parts) - 1

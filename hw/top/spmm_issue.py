@@ -77,7 +77,7 @@ class SpmmIssue(Block):
         step, taken = walk.step.payload, Signal(name="step_taken")
         self._read(m, step, taken)
 
-        # Two stages: the probabilities are being read; they are here. The memory holds them while the second one is full.
+        # Two stages: probabilities are being read; they are here. The memory holds them while the second one is full.
         is_reading, is_here = Signal(), Signal()
         moves = Signal()
         m.d.comb += [
@@ -90,13 +90,15 @@ class SpmmIssue(Block):
         with m.If(moves):
             m.d.sync += is_here.eq(is_reading)
         terms = self.terms.payload
-        known = {"enable": step.enable, "address": self._addresses(m, step, taken), "first": step.first, "last": step.last}
+        known = {name: getattr(step, name) for name in ("enable", "first", "last")}
+        known["address"] = self._addresses(m, step, taken)
         reading = {name: Signal.like(terms[name], name=f"{name}_reading", reset_less=True) for name in known}
         with m.If(taken):
             m.d.sync += [reading[name].eq(value) for name, value in known.items()]
         # A bank without a term is read by nobody: what its memory holds, if anything, must not reach the unit.
         probability = Cat(
-            word & enable.replicate(len(word)) for word, enable in zip(self.probability_word, reading["enable"], strict=True)
+            word & enable.replicate(len(word))
+            for word, enable in zip(self.probability_word, reading["enable"], strict=True)
         )
         for name, value in (*reading.items(), ("probability", probability)):
             here = Signal.like(terms[name], name=f"{name}_here", reset_less=True)

@@ -26,7 +26,7 @@ __all__ = ["VectorPath"]
 class VectorPath(Block):
     """Executes the commands of the vector unit, one of its commands a clock.
 
-    * SPMM: a row whose fullest bank keeps c elements takes max(c, 1) clocks for every simd_lanes elements of its result.
+    * SPMM: a row whose fullest bank keeps c elements takes max(c, 1) clocks for simd_lanes elements of its result.
     * ELEMENTWISE: a clock a word, two if there are two operands. Element e of a word is in lane e % simd_lanes of
       engine e // simd_lanes.
 
@@ -183,7 +183,7 @@ class VectorPath(Block):
         connect(m, flipped(self.imem_word), reader.imem_word)
 
     def _select_command(self, m):
-        """The unit's next command: a write into the banks, else a step of SPMM or a word. Returns whether it is offered."""
+        """The unit's next command: a write into the banks, else a step of SPMM or a word, if one is ``offered``."""
         unit, terms, words = self._unit.command, self._issue.terms, self._reader.words
         payload = unit.payload
         value, word = self.value_write, self.word_write
@@ -201,14 +201,13 @@ class VectorPath(Block):
             payload.first.eq(terms.payload.first),
             payload.last.eq(terms.payload.last),
         ]
+        written_address = self._named(m, Mux(word.valid, word.address, value.payload.address), "written_address")
         for engine in range(self.n_banks):
             m.d.comb += [
                 payload.enable[engine].eq(
                     Mux(word.valid, word.bank == engine, value.valid | terms.payload.enable[engine])
                 ),
-                payload.address[engine].eq(
-                    Mux(word.valid, word.address, Mux(value.valid, value.payload.address, terms.payload.address[engine]))
-                ),
+                payload.address[engine].eq(Mux(writes, written_address, terms.payload.address[engine])),
             ]
             for lane in range(self.simd_lanes):
                 operands = self._operands(engine * self.simd_lanes + lane)

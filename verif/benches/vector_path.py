@@ -30,7 +30,8 @@ def connect(player):
     return [
         Asked(player, "mask", "mask_address", "mask_row", p.n_banks * p.sizes.key_slots),
         Asked(player, "rows", "imem_address", "imem_word", 16 * p.row_word),
-        Direct(player, "probabilities", "probability_read", "probability_word", shapes["probability_read"], 16, p.n_banks),
+        Direct(player, "probabilities", "probability_read", "probability_word", shapes["probability_read"], 16,
+               p.n_banks),
         WriteStream(player, "imem", "imem_write", shapes["imem_write"], parts),
         BankWrites(player, shapes["word_write"]),
     ]

@@ -14,9 +14,10 @@ from verif.path_play import play_path
 SEED = int(os.environ.get("SEED", "1"))
 LATENT = {"latent_width": 2, "latent_height": 2}
 POINTS = [
-    (False, {"n_lanes": 2, "simd_lanes": 2, "max_tokens": 16, "max_head_dim": 11, "omem_depth": 100, "imem_depth": 150}),
-    (True, {"n_banks": 2, "n_lanes": 1, "simd_lanes": 1, "max_tokens": 2, "max_head_dim": 1, "max_dim": 1, "imem_depth": 6,
-            "vmem_depth": 2, "omem_depth": 2, "n_masks": 1, **LATENT}),
+    (False, {"n_lanes": 2, "simd_lanes": 2, "max_tokens": 16, "max_head_dim": 11, "omem_depth": 100,
+             "imem_depth": 150}),
+    (True, {"n_banks": 2, "n_lanes": 1, "simd_lanes": 1, "max_tokens": 2, "max_head_dim": 1, "max_dim": 1,
+            "imem_depth": 6, "vmem_depth": 2, "omem_depth": 2, "n_masks": 1, **LATENT}),
     (True, {"n_banks": 2, "n_lanes": 4, "simd_lanes": 4, "max_tokens": 23, "max_head_dim": 10, "imem_depth": 100,
             "vmem_depth": 80, "n_masks": 3}),
     (True, {"n_banks": 8, "n_lanes": 1, "simd_lanes": 1, "max_tokens": 40, "max_head_dim": 5, "max_dim": 17}),
