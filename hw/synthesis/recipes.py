@@ -34,8 +34,8 @@ RECIPES = {
     for recipe in (
         Recipe(
             "area",
-            "small area: logic shared and restructured, area-flow mapping, buffering, sizing for the wanted period",
-            "&get -n; &st; &syn4; &dch -f; &nf -R 1000 -F 10; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",
+            "small area: structural choices, exact-area mapping, buffering, sizing for the wanted period",
+            "strash; dch -f; amap; topo; buffer -c -N 20; topo; upsize {D}; dnsize {D}; stime -p",
         ),
         Recipe(
             "speed",
