@@ -14,7 +14,7 @@ import numpy as np
 from golden.floats import BF16, FP16
 
 __all__ = ["LinearTable", "ExponentialTables", "exponential_tables", "reciprocal_table", "reciprocal_root_table", "fit",
-           "power_of_two", "signed_digits", "twice_reciprocal"]
+           "power_of_two", "signed_digits", "twice_reciprocal", "twice_reciprocal_root"]
 
 _PRECISION = 40          # decimal digits of the function values that are fitted
 _SCALE = 64              # binary digits of the same values, as integers
@@ -118,7 +118,7 @@ def twice_reciprocal(fraction):
     return _decimal(2 / (1 + fraction))
 
 
-def _twice_reciprocal_root(octave_and_fraction):
+def twice_reciprocal_root(octave_and_fraction):
     """2 / sqrt(m) for m = 1 + f in the first half of the argument, m = 2 (1 + f) in the second."""
     octave, fraction = divmod(2 * octave_and_fraction, 1)
     with localcontext(Context(prec=_PRECISION)):
@@ -188,7 +188,7 @@ def reciprocal_table(fmt):
 def reciprocal_root_table(fmt):
     """2 / sqrt(m), m the significand in [1, 2) or, where the exponent is odd, in [2, 4)."""
     index_width = fmt.fraction_width // 2
-    return fit(_twice_reciprocal_root, index_width=1 + index_width, offset_width=fmt.fraction_width - index_width,
+    return fit(twice_reciprocal_root, index_width=1 + index_width, offset_width=fmt.fraction_width - index_width,
                fraction_width=fmt.fraction_width + 3, slope_shift=2, slope_width=5, falling=True)
 
 

@@ -6,7 +6,7 @@ import re
 UNITS = ("dot_product_unit", "vector_unit", "token_selector", "hash_bank_mapper", "bitonic_sorter")
 """The blocks that ``all`` stands for."""
 
-ASSEMBLIES = ("dot_product_array", "sampled_array", "softmax_unit", "data_aligner")
+ASSEMBLIES = ("dot_product_array", "sampled_array", "softmax_unit", "layer_norm_unit", "data_aligner")
 """Further blocks of a core; emitted when asked for by name."""
 
 TOPS = ("core",)
@@ -25,6 +25,7 @@ PRESETS = {
         "dot_product_array": {"n_units": 4, "n_lanes": 4, "bank_depth": 16},
         "sampled_array": {"n_units": 4, "n_lanes": 4, "n_slots": 16, "max_beats": 8},
         "softmax_unit": {"n_banks": 4, "n_slots": 16},
+        "layer_norm_unit": {"n_lanes": 4, "n_slots": 16},
         "data_aligner": {"n": 4},
         "core": {
             "n_banks": 4, "n_lanes": 4, "simd_lanes": 4, "max_tokens": 64, "max_head_dim": 16, "max_dim": 32,
@@ -41,6 +42,7 @@ PRESETS = {
         "dot_product_array": {"n_units": 8, "n_lanes": 8, "bank_depth": 64},
         "sampled_array": {"n_units": 8, "n_lanes": 8, "n_slots": 32, "max_beats": 4},
         "softmax_unit": {"n_banks": 8, "n_slots": 32},
+        "layer_norm_unit": {"n_lanes": 8, "n_slots": 32},
         "data_aligner": {"n": 8},
         "core": {
             "n_banks": 8, "n_lanes": 8, "simd_lanes": 8, "max_tokens": 128, "max_head_dim": 32, "max_dim": 64,
@@ -57,6 +59,7 @@ PRESETS = {
         "dot_product_array": {"n_units": 16, "n_lanes": 16, "bank_depth": 128},
         "sampled_array": {"n_units": 16, "n_lanes": 16, "n_slots": 16, "max_beats": 4},
         "softmax_unit": {"n_banks": 16, "n_slots": 16},
+        "layer_norm_unit": {"n_lanes": 16, "n_slots": 72},
         "data_aligner": {"n": 16},
         "core": {
             "n_banks": 16, "n_lanes": 16, "simd_lanes": 16, "max_tokens": 256, "max_head_dim": 64, "max_dim": 512,
@@ -73,6 +76,7 @@ PRESETS = {
         "dot_product_array": {"n_units": 64, "n_lanes": 64, "bank_depth": 256},
         "sampled_array": {"n_units": 64, "n_lanes": 64, "n_slots": 64, "max_beats": 2},
         "softmax_unit": {"n_banks": 64, "n_slots": 64},
+        "layer_norm_unit": {"n_lanes": 64, "n_slots": 64},
         "data_aligner": {"n": 64},
         "core": {
             "n_banks": 64, "n_lanes": 64, "simd_lanes": 8, "max_tokens": 4096, "max_head_dim": 128, "max_dim": 2048,

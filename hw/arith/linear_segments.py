@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Module
 from amaranth.lib.wiring import In, Out
 
-from golden import function_tables, softmax_tables
+from golden import function_tables, layer_norm_tables, softmax_tables
 from golden.floats import FORMATS
 from hw.arith.compressor import Heap
 from hw.arith.multiplier import add_unsigned_product
@@ -22,6 +22,8 @@ TABLES = {
     "reciprocal_root": function_tables.reciprocal_root_table,
     "softmax_power": lambda fmt: softmax_tables.power_table(),
     "softmax_reciprocal": lambda fmt: softmax_tables.reciprocal_table(),
+    "layer_norm_reciprocal": lambda fmt: layer_norm_tables.reciprocal_table(),
+    "layer_norm_root": lambda fmt: layer_norm_tables.root_table(),
 }
 
 

@@ -10,7 +10,7 @@ from hw.block import Block
 from hw.params import Parameters, flag, integer
 from hw.pipeline import Pipeline
 
-__all__ = ["UnsignedMultiplier", "TruncatedMultiplier", "add_unsigned_product", "add_signed_product",
+__all__ = ["UnsignedMultiplier", "TruncatedMultiplier", "add_unsigned_product", "add_signed_product", "add_square",
            "signed_product_constant"]
 
 
@@ -20,6 +20,17 @@ def add_unsigned_product(m, heap, multiplicand, multiplier, name):
         row = Signal(len(multiplicand), name=f"{name}_{index}")
         m.d.comb += row.eq(multiplicand & multiplier[index].replicate(len(multiplicand)))
         heap.add(row, index)
+
+
+def add_square(m, heap, value, name):
+    """Put the partial products of an unsigned value with itself into a heap: each pair of bits once, doubled."""
+    for index in range(len(value)):
+        heap.add(value[index], 2 * index)
+        rest = len(value) - index - 1
+        if rest:
+            row = Signal(rest, name=f"{name}_{index}")
+            m.d.comb += row.eq(value[index + 1:] & value[index].replicate(rest))
+            heap.add(row, 2 * index + 2)
 
 
 def add_signed_product(m, heap, multiplicand, multiplier, name):

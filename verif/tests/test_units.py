@@ -69,6 +69,12 @@ POINTS = {
         (True, {"n_banks": 8, "n_slots": 5}),
         (True, {"n_banks": 32, "n_slots": 2}),
     ],
+    "layer_norm_unit": [
+        (False, {"n_lanes": 1, "n_slots": 1}),
+        (True, {"n_lanes": 3, "n_slots": 5}),
+        (True, {"n_lanes": 1, "n_slots": 20}),
+        (True, {"n_lanes": 17, "n_slots": 3}),
+    ],
 }
 
 

@@ -1,0 +1,221 @@
+"""What the deviations of a row are multiplied with: the reciprocal root of their mean square and epsilon."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from golden import layer_norm_tables as tables
+from hw.arith.compressor import Heap
+from hw.arith.leading_zeros import LeadingZeroCounter
+from hw.arith.linear_segments import LinearSegments
+from hw.arith.multiplier import TruncatedMultiplier, add_square
+from hw.arith.shifter import LogShifter
+from hw.block import Block
+from hw.formats import FP16
+from hw.pipeline import Pipeline
+from hw.units.layer_norm.layouts import COUNT, DEVIATION, EPSILON, ROOT, STATISTIC
+from hw.units.layer_norm.row_sum import LanesParameters
+from hw.units.vector.trees import SumTree
+
+__all__ = ["RowRoot"]
+
+_TOTAL_WIDTH = tables.SQUARE_FRACTION + bits_for(tables.MAX_ELEMENTS) - 1
+_ADDEND_WIDTH = tables.EPSILON_FRACTION + 1 + tables.SPREAD_FRACTION + 2
+_EXPONENT = signed(9)
+_ALIGN_WIDTH = bits_for(tables.VARIANCE_WIDTH)
+
+
+class RowRoot(Block):
+    """Sums the squares of a row's deviations and takes the reciprocal root of their mean and epsilon, without stalls.
+
+    The row's result comes ``latency`` clocks after its last beat. Golden: steps 3 and 4 of
+    :func:`golden.layer_norm_unit.normalise`.
+    """
+
+    Parameters = LanesParameters
+    members_doc = {
+        "valid": "a beat is here",
+        "last": "it ends its row",
+        "deviations": "0 where there is no element",
+        "count": "with the last beat: the row's number of elements",
+        "octave": "with the last beat: the same",
+        "scale": "with the last beat: of the row",
+        "has_special": "with the last beat: passed on",
+        "epsilon": "constant",
+        "row": "the row's root",
+        "row_valid": "it is here",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            "valid": In(1),
+            "last": In(1),
+            "deviations": In(data.ArrayLayout(DEVIATION, p.n_lanes)),
+            **{name: In(STATISTIC.members[name]) for name in ("count", "octave", "scale", "has_special")},
+            "epsilon": In(EPSILON),
+            "row": Out(ROOT),
+            "row_valid": Out(1),
+        })
+        self.tree = SumTree(n_inputs=self.n_lanes, width=tables.SQUARE_FRACTION + 1)
+
+    @property
+    def latency(self):
+        return self.tree.latency + 13
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, advance=Const(1))
+        n_stages = self.tree.latency + 2
+        valid = self.valid
+        for stage in range(1, n_stages + 1):
+            valid = pipe.control(valid, name=f"valid_{stage}")
+        last = pipe.register(self.last, name="last", stages=n_stages)
+        row_valid = valid & last
+        for stage in range(n_stages + 1, self.latency + 1):
+            row_valid = pipe.control(row_valid, name=f"row_valid_{stage}")
+        m.d.comb += [
+            self.row_valid.eq(row_valid),
+            self.row.has_special.eq(pipe.register(self.has_special, name="special_late", stages=self.latency)),
+        ]
+        total = self._sum(m, pipe, valid, last)
+        # With the sum: what is known of its row.
+        count = Signal(data.StructLayout(COUNT))
+        m.d.comb += [count.count.eq(self.count), count.octave.eq(self.octave)]
+        count = pipe.register(count, name="count_0", stages=n_stages + 1)
+        scale = pipe.register(self.scale, name="scale_0", stages=n_stages + 1)
+        variance, variance_exponent = self._variance(m, pipe, total, count)
+        addend, addend_exponent = self._addend(m, pipe, count, scale)
+        self._root(m, pipe, variance, variance_exponent, addend, addend_exponent, count.octave)
+        return m
+
+    def _sum(self, m, pipe, valid, last):
+        """The squares in fixed point, added over the lanes and then over the beats of a row."""
+        m.submodules.tree = tree = self.tree
+        m.d.comb += tree.advance.eq(1)
+        for lane, deviation in enumerate(self.deviations):
+            heap = Heap(m, f"square_{lane}", 2 * tables.DEVIATION_WIDTH)
+            add_square(m, heap, deviation.significand, f"square_{lane}_partial")
+            square = pipe.register(heap.total(), name=f"square_{lane}_1")
+            places = pipe.register(deviation.places, name=f"places_{lane}_1")
+            below = tables.SQUARE_FRACTION - len(square)
+            half_width = bits_for(tables.SQUARE_FRACTION // 2) - 1
+            shifter = m.submodules[f"shifter_{lane}"] = LogShifter(
+                width=tables.SQUARE_FRACTION, amount_width=1 + half_width
+            )
+            gone = places[half_width:].any()
+            m.d.comb += [
+                shifter.value.eq(Cat(Const(0, below), square)),
+                shifter.amount.eq(Cat(Const(0, 1), places[:half_width])),
+            ]
+            shifted = shifter.shifted & (~gone).replicate(tables.SQUARE_FRACTION)
+            m.d.comb += tree.addends[lane].eq(pipe.register(shifted, name=f"shifted_{lane}"))
+        begun = Signal()
+        total = Signal(_TOTAL_WIDTH, reset_less=True)
+        with m.If(valid):
+            m.d.sync += [begun.eq(~last), total.eq(Mux(begun, total, 0) + tree.total.as_unsigned())]
+        return total
+
+    def _variance(self, m, pipe, total, count):
+        """4. The mean square times the number of elements' power of two: ``(word, exponent)``, 5 clocks later."""
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=_TOTAL_WIDTH)
+        m.d.comb += zeros.value.eq(total)
+        total = pipe.register(total, name="total_1")
+        places = pipe.register(zeros.count, name="zeros_1")
+        m.submodules.normalise = normalise = LogShifter(
+            width=_TOTAL_WIDTH, amount_width=len(places), direction="left"
+        )
+        m.d.comb += [normalise.value.eq(total), normalise.amount.eq(places)]
+        significand = pipe.register(normalise.shifted[-tables.SUM_WIDTH:], name="significand_2")
+        exponent = Signal(_EXPONENT)
+        m.d.comb += exponent.eq(_TOTAL_WIDTH - tables.SQUARE_FRACTION - tables.VARIANCE_WIDTH - places)
+        # A sum of 0 is smaller than any epsilon.
+        limited = Signal(_EXPONENT)
+        m.d.comb += limited.eq(Mux(places == _TOTAL_WIDTH, -(1 << _EXPONENT.width - 1), exponent))
+        exponent = pipe.register(limited, name="exponent_4", stages=3)
+
+        m.submodules.reciprocal = lines = LinearSegments(
+            function="layer_norm_reciprocal", fraction_width=tables.RECIPROCAL_FRACTION
+        )
+        m.d.comb += [lines.advance.eq(1), lines.argument.eq(count.count)]
+        reciprocal = pipe.register(lines.excess[:-1], name="reciprocal_2")
+        m.submodules.product = product = TruncatedMultiplier(
+            multiplicand_width=tables.SUM_WIDTH, multiplier_width=tables.RECIPROCAL_FRACTION + 1, dropped=0,
+            pipelined=True,
+        )
+        m.d.comb += [
+            product.advance.eq(1),
+            product.multiplicand.eq(significand),
+            product.multiplier.eq(Cat(reciprocal, 1)),
+        ]
+        return pipe.register(product.product[-tables.VARIANCE_WIDTH:], name="variance_4"), exponent
+
+    def _addend(self, m, pipe, count, scale):
+        """Epsilon in the same units, as many clocks later."""
+        precision = tables.COUNT_FRACTION + 1
+        heap = Heap(m, "spread", 2 * precision)
+        add_square(m, heap, Cat(count.count, 1), "spread_partial")
+        spread = pipe.register(heap.total()[2 * tables.COUNT_FRACTION - tables.SPREAD_FRACTION:], name="spread_1")
+        m.submodules.addend = product = TruncatedMultiplier(
+            multiplicand_width=tables.SPREAD_FRACTION + 2, multiplier_width=tables.EPSILON_FRACTION + 1, dropped=0,
+            pipelined=True,
+        )
+        m.d.comb += [
+            product.advance.eq(1),
+            product.multiplicand.eq(spread),
+            product.multiplier.eq(Cat(self.epsilon.fraction, 1)),
+        ]
+        addend = pipe.register(product.product[-tables.VARIANCE_WIDTH:], name="addend_4", stages=2)
+        exponent = Signal(_EXPONENT)
+        smallest = 1 - FP16.bias - FP16.fraction_width
+        unit = (_ADDEND_WIDTH - tables.VARIANCE_WIDTH - tables.EPSILON_BIAS - tables.EPSILON_FRACTION
+                - tables.SPREAD_FRACTION - 2 * (1 + smallest))
+        m.d.comb += exponent.eq(self.epsilon.exponent + count.octave - (scale << 1) + unit)
+        return addend, pipe.register(exponent, name="addend_exponent_4", stages=4)
+
+    def _root(self, m, pipe, variance, variance_exponent, addend, addend_exponent, octave):
+        """5 to 10. Both added, normalised; the line of the reciprocal root."""
+        difference = Signal(signed(_EXPONENT.width + 1))
+        swap = Signal()
+        distance = Signal(_EXPONENT.width)
+        m.d.comb += [
+            difference.eq(variance_exponent - addend_exponent),
+            swap.eq(difference < 0),
+            distance.eq(Mux(swap, -difference, difference)),
+        ]
+        exponent = pipe.register(Mux(swap, addend_exponent, variance_exponent), name="exponent_5")
+        larger = pipe.register(Mux(swap, addend, variance), name="larger_5")
+        smaller = pipe.register(Mux(swap, variance, addend), name="smaller_5")
+        amount = pipe.register(distance[:_ALIGN_WIDTH] | distance[_ALIGN_WIDTH:].any().replicate(_ALIGN_WIDTH),
+                               name="amount_5")
+
+        m.submodules.align = align = LogShifter(width=tables.VARIANCE_WIDTH, amount_width=_ALIGN_WIDTH)
+        m.d.comb += [align.value.eq(smaller), align.amount.eq(amount)]
+        total = Signal(tables.VARIANCE_WIDTH + 1)
+        larger = pipe.register(larger, name="larger_6")
+        m.d.comb += total.eq(larger + pipe.register(align.shifted, name="smaller_6"))
+        total = pipe.register(total, name="total_7")
+        exponent = pipe.register(exponent, name="exponent_7", stages=2)
+
+        m.submodules.total_zeros = zeros = LeadingZeroCounter(width=len(total))
+        m.submodules.total_normalise = normalise = LogShifter(
+            width=len(total), amount_width=len(zeros.count), direction="left"
+        )
+        octave = pipe.register(octave, name="octave_7", stages=7)
+        half = Signal(_EXPONENT)
+        m.d.comb += [
+            zeros.value.eq(total),
+            normalise.value.eq(total),
+            normalise.amount.eq(zeros.count),
+            half.eq(exponent + (len(total) - 1) - octave - zeros.count),
+        ]
+        argument = pipe.register(normalise.shifted[-1 - tables.ROOT_ARGUMENT:-1], name="argument_8")
+        half = pipe.register(half, name="half_8")
+
+        m.submodules.root = lines = LinearSegments(function="layer_norm_root", fraction_width=tables.ROOT_FRACTION)
+        m.d.comb += [
+            lines.advance.eq(1),
+            lines.argument.eq(Cat(argument, half[0])),
+            self.row.fraction.eq(pipe.register(lines.excess[:-1], name="fraction_10")),
+            self.row.exponent.eq(pipe.register((half >> 1)[:len(self.row.exponent)], name="exponent_10", stages=2)),
+        ]
