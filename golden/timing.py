@@ -32,7 +32,8 @@ class Latencies:
     array_end: int = 2          # from a row's report to where its results can be read
     softmax: int = 36           # from start to where a row of one step can be read
     softmax_mask: int = 1       # the same, in addition where a mask is made
-    vector: int = 24            # from start to where a row of one command of the vector unit can be read
+    spmm: int = 27              # from start to where a row of one step and one chunk can be read
+    elementwise: int = 25       # from start to where a row of one word can be read
     done: int = 1               # from where the last row can be read to the end of the command
 
 
@@ -124,17 +125,18 @@ class CoreTiming:
         latency = self.latencies.softmax + makes_mask * self.latencies.softmax_mask
         return self._times(begin, through + latency, steps.sum())
 
-    def _vector(self, work, begin, available):
-        return self._times(begin, _in_order(_ready(begin, available, work), work) + self.latencies.vector, work.sum())
+    def _vector(self, work, begin, available, latency):
+        return self._times(begin, _in_order(_ready(begin, available, work), work) + latency, work.sum())
 
     def spmm(self, bits, n_in, begin=0, available=None):
         """Probabilities under ``bits`` times value rows of n_in elements."""
-        return self._vector(row_steps(bits) * words_for(n_in, self.sizes.simd_lanes), begin, available)
+        work = row_steps(bits) * words_for(n_in, self.sizes.simd_lanes)
+        return self._vector(work, begin, available, self.latencies.spmm)
 
     def elementwise(self, n_rows, n_in, n_operands=1, begin=0, available=None):
         """ELEMENTWISE on rows of n_in elements."""
         work = np.full(n_rows, words_for(n_in, self.sizes.row_word) * n_operands)
-        return self._vector(work, begin, available)
+        return self._vector(work, begin, available, self.latencies.elementwise)
 
     def head(self, bits, n_in, n_out=None):
         """SDDMM, SOFTMAX and SPMM of an attention head under ``bits``, row by row at the same time; with ``n_out`` the

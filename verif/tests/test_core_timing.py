@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
+from golden.commands import Elementwise, Opcode
 from golden.core_sizes import CoreSizes
 from golden.hash_bank_mapper import BankMap, bank_counts, sddmm_cycles
 from golden.hash_format import mask_to_bitmap
 from golden.timing import CoreTiming, Latencies, row_steps
 from hw.top.softmax_path import SoftmaxPath
+from hw.top.vector_path import VectorPath
 from verif import datasets
 from verif.benches.softmax_path import SoftmaxProgram
+from verif.benches.vector_path import VectorProgram
 from verif.path_play import play_path
 
 EDGE = CoreSizes(n_banks=16, n_lanes=16, simd_lanes=16, max_tokens=256, max_head_dim=32, max_dim=128)
@@ -61,7 +64,7 @@ def test_no_rows_and_one():
         assert (times.cycles, times.work, len(times.rows_done)) == (timing.latencies.done, 0, 0)
     one = np.zeros((1, 16, 16), bool)
     assert timing.softmax(one).rows_done.tolist() == [timing.latencies.softmax]
-    assert timing.spmm(one, 16).rows_done.tolist() == [timing.latencies.vector]
+    assert timing.spmm(one, 16).rows_done.tolist() == [timing.latencies.spmm]
 
 
 def test_real_heads():
@@ -105,4 +108,39 @@ def test_softmax_row_by_row(parameters):
                 counts[row, bank] += memory == "probabilities"
         times = timing.softmax(counts, makes_mask=kind == "make_mask")
         assert result["row_done"] == times.rows_done.tolist()
+        assert result["clocks"] + timing.latencies.done == times.cycles
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [
+    {"max_tokens": 32, "omem_depth": 400, "imem_depth": 400, "max_head_dim": 16},
+    {"n_banks": 8, "n_lanes": 2, "simd_lanes": 2, "max_tokens": 24, "max_head_dim": 5},
+], ids=str)
+def test_vector_unit_row_by_row(parameters):
+    """SPMM and ELEMENTWISE on the vector path's Verilog."""
+    block = VectorPath(**parameters)
+    program = VectorProgram(block.parameters, 1)
+    common = {"n_rows": 20, "gated": False, "beside": False}
+    sizes = block.parameters.sizes
+    head, dim = block.max_head_dim, block.max_dim
+    spmm = [program.spmm(density=density, n_in=n_in, n_keys=block.max_tokens, **common)
+            for density in (0, 0.05, 1) for n_in in (1, head)]
+    lanes = [program.elementwise(function=function, n_in=n_in, **common)
+             for function in (Elementwise.SUB, Elementwise.EXP) for n_in in (1, dim)]
+    found = play_path(block, "verif.benches.vector_path", spmm + lanes, seed=1)
+    assert not found["messages"], found["messages"]
+    timing = CoreTiming(sizes, Latencies(spmm=block.latency + 1, elementwise=block.latency - 1))
+    slots = sizes.slots_of(block.max_tokens)
+    for run, result in zip(spmm + lanes, found["runs"], strict=True):
+        command = run["command"]
+        if command["opcode"] == Opcode.ELEMENTWISE:
+            times = timing.elementwise(20, command["n_in"], Elementwise(command["function"]).n_operands)
+        elif 0 < run["density"] < 1:
+            # Which row has how many steps is the run's secret; all of them together must fit.
+            assert result["clocks"] == timing.latencies.spmm + run["n_steps"] - 1
+            continue
+        else:
+            bits = np.broadcast_to(run["density"] == 1, (20, sizes.n_banks, slots))
+            times = timing.spmm(bits, command["n_in"])
+        assert result["row_done"] == times.rows_done.tolist(), run["name"]
         assert result["clocks"] + timing.latencies.done == times.cycles
