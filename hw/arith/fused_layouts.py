@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import signed
+from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
 from hw.formats import float_format
@@ -49,6 +49,12 @@ def control_fields(parameters):
     return {"is_nan": 1, "is_inf": 1} | ({"widen": 1} if parameters.wide else {})
 
 
+def limit_shape(parameters):
+    """By how many places a sum may move left: never fewer than 0 if the operands' exponents are in the format's range."""
+    fmt = float_format(parameters.format)
+    return signed(fmt.exponent_width + 3) if parameters.wide else unsigned(fmt.exponent_width + 1)
+
+
 def product_layout(parameters):
     """Between the first and the second stage."""
     fmt = float_format(parameters.format)
@@ -56,7 +62,7 @@ def product_layout(parameters):
         "sum": window_width(fmt),
         "carry": 2 * fmt.precision,      # of weight 8 in the window
         "lost": 1,                       # the addend has a one below the window
-        "limit": signed(fmt.exponent_width + 3),
+        "limit": limit_shape(parameters),
         "sign": 1,                       # of the product, or of a special
         "subtract": 1,
         **control_fields(parameters),
@@ -70,7 +76,7 @@ def sum_layout(parameters):
     return data.StructLayout({
         "significand": fmt.precision + GROUP,
         "lost": 1,
-        "limit": signed(fmt.exponent_width + 3),
+        "limit": limit_shape(parameters),
         "group": range(n_groups(fmt)),   # how many groups were shifted out
         "limited": 1,                    # whether the limit lies within the first group that is left
         "sign": 1,

@@ -54,9 +54,17 @@ class FusedProduct(Block):
         subtract = Signal()
         m.d.comb += [product_sign.eq(self.a.sign ^ self.b.sign), subtract.eq(product_sign ^ self.c.sign)]
 
-        m.submodules.aligner = aligner = LogShifter(width=window, amount_width=bits_for(window), sticky=True)
-        m.d.comb += aligner.value.eq(Cat(Const(0, window - p), self.c.fraction, self.c.hidden))
-        m.d.comb += aligner.amount.eq(self._amount(m, len(aligner.amount)))
+        m.submodules.aligner = aligner = LogShifter(width=window, amount_width=bits_for(window))
+        amount = Signal(len(aligner.amount))
+        third = Cat(self.c.fraction, self.c.hidden)
+        lost = Signal(p)
+        m.d.comb += [
+            amount.eq(self._amount(m, len(amount))),
+            aligner.value.eq(Cat(Const(0, window - p), third)),
+            aligner.amount.eq(amount),
+            # Which of its bits leave the window: known earlier than from the shifter.
+            lost.eq(third & self._at_least(m, amount, range(window - p + 1, window + 1))),
+        ]
         addend = Signal(window)
         m.d.comb += addend.eq(aligner.shifted ^ subtract.replicate(window))
 
@@ -69,12 +77,23 @@ class FusedProduct(Block):
         m.d.comb += [
             self.product.sum.eq(Cat(addend[:2], merge.sum, addend[2 * p + 2:])),
             self.product.carry.eq(merge.carry),
-            self.product.lost.eq(aligner.lost),
+            self.product.lost.eq(lost.any()),
         ]
         self._specials(m, product_sign, subtract)
         if self.wide:
             m.d.comb += [self.product.widen.eq(self.widen), self.product.absolute.eq(self.absolute)]
         return m
+
+    def _at_least(self, m, amount, thresholds):
+        """Whether the amount is at least each threshold; the comparisons of its last bits are shared."""
+        last = Signal(8, name="last_at_least")
+        m.d.comb += last.eq(Cat(amount[:3] >= value for value in range(8)))
+        upper, reached = amount[3:], []
+        for high in range(thresholds[0] >> 3, (thresholds[-1] >> 3) + 1):
+            above, equal = Signal(name=f"above_{high}"), Signal(name=f"equal_{high}")
+            m.d.comb += [above.eq(upper > high), equal.eq(upper == high)]
+            reached += [above | (equal & last[value & 7]) for value in thresholds if value >> 3 == high]
+        return Cat(reached)
 
     def _amount(self, m, width):
         fmt, a, b, c = float_format(self.format), self.a, self.b, self.c
