@@ -16,6 +16,7 @@ from hw.formats import FP16
 from hw.pipeline import Pipeline
 from hw.units.layer_norm.layouts import COUNT, DEVIATION, EPSILON, ROOT, STATISTIC
 from hw.units.layer_norm.row_sum import LanesParameters
+from hw.units.layer_norm.square_lane import SquareLane
 from hw.units.vector.trees import SumTree
 
 __all__ = ["RowRoot"]
@@ -66,7 +67,7 @@ class RowRoot(Block):
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, advance=Const(1))
-        n_stages = self.tree.latency + 2
+        n_stages = SquareLane.latency + self.tree.latency
         valid = self.valid
         for stage in range(1, n_stages + 1):
             valid = pipe.control(valid, name=f"valid_{stage}")
@@ -93,23 +94,9 @@ class RowRoot(Block):
         """The squares in fixed point, added over the lanes and then over the beats of a row."""
         m.submodules.tree = tree = self.tree
         m.d.comb += tree.advance.eq(1)
-        for lane, deviation in enumerate(self.deviations):
-            heap = Heap(m, f"square_{lane}", 2 * tables.DEVIATION_WIDTH)
-            add_square(m, heap, deviation.significand, f"square_{lane}_partial")
-            square = pipe.register(heap.total(), name=f"square_{lane}_1")
-            places = pipe.register(deviation.places, name=f"places_{lane}_1")
-            below = tables.SQUARE_FRACTION - len(square)
-            half_width = bits_for(tables.SQUARE_FRACTION // 2) - 1
-            shifter = m.submodules[f"shifter_{lane}"] = LogShifter(
-                width=tables.SQUARE_FRACTION, amount_width=1 + half_width
-            )
-            gone = places[half_width:].any()
-            m.d.comb += [
-                shifter.value.eq(Cat(Const(0, below), square)),
-                shifter.amount.eq(Cat(Const(0, 1), places[:half_width])),
-            ]
-            shifted = shifter.shifted & (~gone).replicate(tables.SQUARE_FRACTION)
-            m.d.comb += tree.addends[lane].eq(pipe.register(shifted, name=f"shifted_{lane}"))
+        for index, deviation in enumerate(self.deviations):
+            m.submodules[f"square_{index}"] = lane = SquareLane()
+            m.d.comb += [lane.deviation.eq(deviation), tree.addends[index].eq(lane.square)]
         begun = Signal()
         total = Signal(_TOTAL_WIDTH, reset_less=True)
         with m.If(valid):

@@ -30,7 +30,7 @@ _AMOUNT_MAX = _DROPPED + tables.FRAME_FRACTION - 1 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class LanesParameters(Parameters):
-    n_lanes: int = integer(4, low=1, high=64, doc="elements a beat")
+    n_lanes: int = integer(4, low=1, high=128, doc="elements a beat")
 
 
 class RowSum(Block):

@@ -29,7 +29,7 @@ def tree_latency(n_inputs):
 
 @dataclass(frozen=True, kw_only=True)
 class SumTreeParameters(Parameters):
-    n_inputs: int = integer(4, low=1, high=128, doc="numbers to add")
+    n_inputs: int = integer(4, low=1, high=256, doc="numbers to add")
     width: int = integer(47, low=1, high=64, doc="bits of a number, in two's complement")
 
 
