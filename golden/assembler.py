@@ -22,6 +22,7 @@ from golden import placement
 from golden.commands import FLAGS, Command, Elementwise, Opcode, Projection
 from golden.core_sizes import words_for
 from golden.core_streams import LatentCompare
+from golden.layer_norm_unit import encode_epsilon
 from golden.program_data import Banked, DataProgram, Encoded, Matrix, Stored, Weights
 from golden.softmax_unit import encode_scale
 
@@ -102,21 +103,21 @@ class Program(DataProgram):
         ))
         return into
 
-    def _rowwise(self, opcode, function, matrix, second, gated, into):
+    def _rowwise(self, opcode, matrix, second, gated, into, **fields):
         into = into or self.matrix(matrix.n_rows, matrix.n)
         second = second or Matrix(0, 0, 0, 0)
         self.append(Command(
-            opcode=opcode, function=function, flags=_flags(gated=gated), n_rows=matrix.n_rows, n_in=matrix.n,
+            opcode=opcode, flags=_flags(gated=gated), n_rows=matrix.n_rows, n_in=matrix.n,
             source=matrix.first, source_stride=matrix.stride, source_2=second.first, source_2_stride=second.stride,
-            destination=into.first, destination_stride=into.stride,
+            destination=into.first, destination_stride=into.stride, **fields,
         ))
         return into
 
     def elementwise(self, function, matrix, second=None, gated=False, into=None):
         """One of :class:`golden.commands.Elementwise`, also by name."""
         function = Elementwise[function.upper()] if isinstance(function, str) else function
-        return self._rowwise(Opcode.ELEMENTWISE, function, matrix, second, gated, into)
+        return self._rowwise(Opcode.ELEMENTWISE, matrix, second, gated, into, function=function)
 
-    def layer_norm(self, matrix, gamma_beta, gated=False, into=None):
+    def layer_norm(self, matrix, gamma_beta, epsilon=1e-5, gated=False, into=None):
         """``gamma_beta`` is a matrix of two rows."""
-        return self._rowwise(Opcode.LAYER_NORM, 0, matrix, gamma_beta, gated, into)
+        return self._rowwise(Opcode.LAYER_NORM, matrix, gamma_beta, gated, into, scale=encode_epsilon(epsilon))

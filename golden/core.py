@@ -168,7 +168,8 @@ class Core:
         elif opcode == Opcode.PROJECT:
             counts = core_array.project(memories, command, command.function == Projection.KEYS)
         else:
-            counts = {Opcode.ELEMENTWISE: core_vector.elementwise}[opcode](memories, command, rows)
+            step = {Opcode.ELEMENTWISE: core_vector.elementwise, Opcode.LAYER_NORM: core_vector.layer_norm}
+            counts = step[opcode](memories, command, rows)
         self._count(**counts)
         if command.has("make_mask"):
             known.mask_count[command.mask_out] = max(known.mask_count[command.mask_out], command.n_rows)

@@ -1,4 +1,4 @@
-"""What the core computes on rows beside the array: SOFTMAX, SPMM and ELEMENTWISE."""
+"""What the core computes on rows beside the array: SOFTMAX, SPMM, ELEMENTWISE and LAYER_NORM."""
 
 import numpy as np
 
@@ -6,13 +6,14 @@ from golden.core_checks import has_two_operands
 from golden.core_memories import Kept, Words
 from golden.core_sizes import words_for
 from golden.elementwise import elementwise as lane_operation
+from golden.layer_norm_unit import layer_norm as normalised_rows
 from golden.softmax_unit import ONE
 from golden.softmax_unit import softmax as softmax_rows
 from golden.spmm import spmm as spmm_rows
 from golden.vector_ops import VectorOp
 from golden.vector_unit import FUNCTIONS
 
-__all__ = ["elementwise", "softmax", "spmm"]
+__all__ = ["elementwise", "layer_norm", "softmax", "spmm"]
 
 def _encoded(memory, first, bits):
     """A hash-encoded matrix as dense rows [rows, banks * slots]; what is not kept is 0."""
@@ -85,3 +86,19 @@ def elementwise(memories, command, rows):
         result = Words(FUNCTIONS[VectorOp(command.function)](left.data), left.defined)
     memories.write_rows(command.destination, command.destination_stride, rows, result)
     return {"vector_issues": len(rows) * (n // sizes.row_word)}
+
+
+def layer_norm(memories, command, rows):
+    """Rows normalised over n_in elements, times gamma, plus beta; the last word's other elements are zeros.
+
+    Epsilon, as :func:`golden.layer_norm_unit.encode_epsilon` has it, is in the 18 low bits of the field ``scale``.
+    """
+    sizes, n = memories.sizes, command.n_in
+    values = memories.rows(command.source, command.source_stride, rows, n)
+    gamma, beta = (memories.rows(command.source_2, command.source_2_stride, [row], n) for row in (0, 1))
+    epsilon = command.scale & ((1 << 18) - 1)
+    result = normalised_rows(values.data, np.ones(values.data.shape, bool), gamma.data[0], beta.data[0], epsilon)
+    is_defined = values.defined.all(axis=1, keepdims=True) & gamma.defined & beta.defined
+    words = Words(result, is_defined).padded(words_for(n, sizes.row_word) * sizes.row_word)
+    memories.write_rows(command.destination, command.destination_stride, rows, words)
+    return {}

@@ -91,7 +91,7 @@ class ProgramWriter:
         """Append a command and execute it; whether it was. Left out is what would take too long, and what the hardware
         cannot know, as bits of masks that are undefined would decide on it."""
         is_right = self._code(command) == ErrorCode.NONE and not self.core.refusal
-        if is_right and (command.opcode == Opcode.LAYER_NORM or self._is_uncertain(command) or self._is_long(command)):
+        if is_right and (self._is_uncertain(command) or self._is_long(command)):
             return False
         beats = np.zeros((0, self.sizes.row_word), np.uint16) if beats is None else beats
         run = self.core.execute([command], beats)

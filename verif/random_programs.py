@@ -14,6 +14,7 @@ from golden import placement
 from golden.commands import FLAGS, Command, Elementwise, ErrorCode, Memory, Opcode, Projection
 from golden.core_sizes import words_for
 from golden.core_streams import n_load_beats
+from golden.layer_norm_unit import encode_epsilon
 from golden.softmax_unit import encode_scale
 from verif.program_writer import Piece
 from verif.random_commands import random_command
@@ -167,7 +168,9 @@ class RandomPrograms(RandomInputs):
         if rng.random() < 0.25:
             second = self._matrix(2, n)
             self._need_rows(*second, 2, n)
-            return Command(opcode=Opcode.LAYER_NORM, source_2=second[0], source_2_stride=second[1], **fields), n
+            epsilon = encode_epsilon(float(rng.choice([1e-5, 1e-12, 1])))
+            return Command(opcode=Opcode.LAYER_NORM, source_2=second[0], source_2_stride=second[1], scale=epsilon,
+                           **fields), n
         function = Elementwise(rng.choice(list(Elementwise)))
         second = (0, 0)
         if function.n_operands == 2:

@@ -350,6 +350,29 @@ def test_elementwise_is_the_vector_units_operation():
             assert np.array_equal(words, FUNCTIONS[VectorOp(item)](left.view(np.uint16)))
 
 
+def test_layer_norm_of_rows(sizes):
+    rng = np.random.default_rng(10)
+    n = sizes.max_dim - 1
+    rows, gamma, beta = rng.normal(size=(5, n)), rng.normal(size=n), rng.normal(size=n)
+    program = Program(sizes)
+    x, parameters = program.load_rows(rows), program.load_rows(np.stack([gamma, beta]))
+    normalised = program.layer_norm(x, parameters, epsilon=1e-3)
+    output = program.store_rows(normalised)
+    program.load_tokens([3, 1])
+    gated = program.store_rows(program.layer_norm(x, parameters, gated=True))
+    core = Core(sizes)
+    run = core.execute(program.commands, program.load_beats)
+    assert all(run.executed)
+    rows, gamma, beta = (array.astype(np.float16).astype(float) for array in (rows, gamma, beta))
+    deviation = rows - rows.mean(axis=1, keepdims=True)
+    exact = gamma * deviation / np.sqrt((deviation**2).mean(axis=1, keepdims=True) + 1e-3) + beta
+    assert np.abs(numbers(output.of(run)) - exact).max() < 2.0**-8
+    whole = words_for(n, sizes.row_word) * sizes.row_word
+    pad = core.memories.rows(normalised.first, normalised.stride, np.arange(5), whole)[:, n:]
+    assert pad.defined.all() and not pad.data.any()
+    assert gated.defined(run)[[1, 3]].all() and not gated.defined(run)[[0, 2, 4]].any()
+
+
 def test_counters():
     sizes = CoreSizes()
     program = Program(sizes)
