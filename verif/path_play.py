@@ -29,7 +29,8 @@ def play_path(block, setup, runs, *, seed=1, sim=None):
     (``[memory, part, address, value]`` to put into the memories first), ``rows`` (for each row the writes that make
     it done, in the same form), ``allowed`` (for each memory, and bank, how many reads the first n rows allow, n from
     0 on), ``stall`` (a pattern for writes and words, or one each for "writes" and "reads"), ``limit`` ("all", or a
-    pattern by which rows become ready), ``abort`` (a clock in which reset comes) and ``extra`` (for the ends).
+    pattern by which rows become ready), ``abort`` (a clock in which reset comes), ``patience`` (clocks without a write
+    after which it counts as stuck) and ``extra`` (for the ends).
 
     The result has ``messages``, ``checked`` (writes), and one entry a run in ``runs``, None for those that were
     aborted: ``clocks`` from start to done, ``row_done`` (the clock from which on each row counts), ``stalls``, and
@@ -217,7 +218,7 @@ class PathPlayer:
         n_active, abort = run["n_active"], run.get("abort")
         gate = None if run.get("limit", "all") == "all" else Gate(run["limit"], self.random)
         self.limit = n_active if gate is None else 0
-        begin, quiet = self.cycle, 0
+        begin, quiet, patience = self.cycle, 0, run.get("patience", PATIENCE)
         self.watch = watch = Watch(self, run, begin)
         self._is_silent = abort is not None
         self.dut.start.value = 1
@@ -229,9 +230,9 @@ class PathPlayer:
             if gate is not None and self.limit < n_active and not gate.closed():
                 self.limit = min(n_active, self.limit + self.random.randint(1, 2))
             quiet = 0 if self.checked > before or self.limit < n_active else quiet + 1
-            if quiet > PATIENCE:
-                self.report(f"nothing was written for {PATIENCE} clocks after {len(watch.row_done)} of {n_active} rows")
-            if quiet > PATIENCE or (abort is not None and self.cycle - begin > abort):
+            if quiet > patience:
+                self.report(f"nothing was written for {patience} clocks after {len(watch.row_done)} of {n_active} rows")
+            if quiet > patience or (abort is not None and self.cycle - begin > abort):
                 return None
         if abort is not None:
             return None

@@ -1,0 +1,94 @@
+"""GroupCollector: joins what the units computed of the same group of columns."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hw.block import Block
+from hw.formats import FP16
+from hw.stream import Queue
+from hw.top.array.plan import item_layout, plan_layout
+from hw.top.core_parameters import CoreParameters
+from hw.top.port_layouts import imem_write
+
+__all__ = ["GroupCollector"]
+
+
+class GroupCollector(Block):
+    """A group has one element a unit, in columns beyond the last one +0; groups follow each other as rows do.
+
+    MATMUL: for each of ``places`` the groups of a row, each with the word of IMEM and its position there. PROJECT: one
+    group for each of ``items``, of zeros if it is empty. A group a clock; it is offered in the clock after its last
+    score, and two of them may wait.
+    """
+
+    Parameters = CoreParameters
+    latency = 1
+    members_doc = {
+        "scores": "scores of each unit, in FP16",
+        "plan": "constant while there is something to do",
+        "places": "MATMUL: the first word of each row that is written",
+        "items": "PROJECT: groups, in the order of their scores",
+        "groups": "elements, where they belong, and whether they are the row's last ones",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        item = item_layout(p.sizes)
+        address = imem_write(p)["address"].shape
+        return {
+            "scores": In(stream.Signature(FP16.width)).array(p.n_banks),
+            "plan": In(plan_layout(p.sizes)),
+            "places": In(stream.Signature(address)),
+            "items": In(stream.Signature(item)),
+            "groups": Out(stream.Signature(data.StructLayout({
+                "elements": data.ArrayLayout(FP16.width, p.n_banks),
+                "address": address,
+                "position": range(p.row_word // p.n_banks),
+                "ends_row": 1,
+            }))),
+        }
+
+    def circuit(self):
+        m = Module()
+        plan, item = self.plan, self.items.payload
+        layout = self.groups.payload.shape()
+        m.submodules.waiting = waiting = Queue(width=layout.size, depth=2)
+        counted = Signal.like(item.group, name="counted")  # group of a row that is written
+        group = Signal.like(item.group, name="group")
+        is_wanted, is_empty = Signal(), Signal()
+        wants = Signal(self.n_banks)  # units of whom a score belongs to the group
+        has = Signal(self.n_banks)
+        taken = Signal()
+        m.d.comb += [
+            group.eq(Mux(plan.kind.project, item.group, counted)),
+            is_wanted.eq(Mux(plan.kind.project, self.items.valid, self.places.valid)),
+            is_empty.eq(plan.kind.project & item.is_empty),
+            wants.eq(Mux(
+                is_empty, 0, (group < plan.columns.n_full).replicate(self.n_banks)
+                | (plan.columns.units & (group == plan.columns.n_full).replicate(self.n_banks))
+            )),
+            has.eq(Cat(score.valid for score in self.scores)),
+            waiting.source.valid.eq(is_wanted & (has | ~wants).all()),
+            taken.eq(waiting.source.valid & waiting.source.ready),
+            *(score.ready.eq(taken & wants[unit]) for unit, score in enumerate(self.scores)),
+        ]
+        found = Signal(layout)
+        m.d.comb += [
+            *(element.eq(Mux(wants[unit], self.scores[unit].payload, 0)) for unit, element in enumerate(found.elements)),
+            found.position.eq(counted),
+            found.address.eq(self.places.payload + (counted >> len(found.position))),
+            found.ends_row.eq(counted == plan.last_group),
+            waiting.source.payload.eq(found),
+            self.places.ready.eq(taken & plan.kind.matmul & found.ends_row),
+            self.items.ready.eq(taken & plan.kind.project),
+            self.groups.payload.eq(waiting.sink.payload),
+            self.groups.valid.eq(waiting.sink.valid),
+            waiting.sink.ready.eq(self.groups.ready),
+        ]
+        with m.If(taken & plan.kind.matmul):
+            m.d.sync += counted.eq(Mux(found.ends_row, 0, counted + 1))
+        return m

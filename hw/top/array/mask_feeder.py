@@ -1,0 +1,64 @@
+"""MaskFeeder: tells the dot-product units which of their keys or columns a row, or a group of it, is multiplied with."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hw.block import Block
+from hw.top.array.plan import item_layout, plan_layout
+from hw.top.core_parameters import CoreParameters
+
+__all__ = ["MaskFeeder"]
+
+
+class MaskFeeder(Block):
+    """SDDMM: the row's mask, without slots that have no keys. MATMUL: all columns. PROJECT: those of one group.
+
+    One row or group a clock; nothing is sent for what is empty.
+    """
+
+    Parameters = CoreParameters
+    latency = 0
+    members_doc = {
+        "items": "rows, or groups of them",
+        "plan": "constant while there are items",
+        "mask_address": "word of the mask memory",
+        "mask_row": "the word: bit v * slots + a is the key at slot a of bank v",
+        "bitmap": "for each unit one bit a slot",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        sizes = p.sizes
+        plan = plan_layout(sizes)
+        bitmap = data.StructLayout({"bitmap": data.ArrayLayout(sizes.array_slots, p.n_banks)})
+        return {
+            "items": In(stream.Signature(item_layout(sizes))),
+            "plan": In(plan),
+            "mask_address": Out(stream.Signature(plan["mask"].shape["first"].shape)),
+            "mask_row": In(stream.Signature(data.ArrayLayout(sizes.key_slots, p.n_banks))),
+            "bitmap": Out(stream.Signature(bitmap)),
+        }
+
+    def circuit(self):
+        m = Module()
+        plan, item = self.plan, self.items.payload
+        reads, sends = Signal(), Signal()
+        slots = Signal(self.parameters.sizes.array_slots)  # for a product: all, or that of the group
+        m.d.comb += [
+            reads.eq(self.items.valid & plan.kind.sddmm),
+            sends.eq(self.items.valid & ~plan.kind.sddmm & ~item.is_empty),
+            self.mask_address.valid.eq(reads),
+            self.mask_address.payload.eq(Mux(plan.mask.is_common, 0, plan.mask.first + item.row)),
+            self.bitmap.valid.eq(Mux(plan.kind.sddmm, self.mask_row.valid, sends)),
+            self.mask_row.ready.eq(self.bitmap.ready & plan.kind.sddmm),
+            self.items.ready.eq(Mux(plan.kind.sddmm, self.mask_address.ready, self.bitmap.ready | item.is_empty)),
+            *(bit.eq(~plan.kind.project | (item.group == slot)) for slot, bit in enumerate(slots)),
+        ]
+        for unit, bits in enumerate(self.bitmap.payload.bitmap):
+            columns = (plan.columns.full | (plan.columns.partial & plan.columns.units[unit].replicate(len(slots)))) & slots
+            m.d.comb += bits.eq(Mux(plan.kind.sddmm, self.mask_row.payload[unit] & plan.mask.slots, columns))
+        return m

@@ -1,0 +1,185 @@
+"""ArrayPlan: what follows from a command of the array, once for all of its rows."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for, ceil_log2
+
+from golden.commands import FLAGS, Opcode, Projection
+from golden.core_sizes import words_for
+from hw.block import Block
+from hw.top.command_layout import COMMAND_LAYOUT
+from hw.top.core_parameters import CoreParameters
+from hw.top.mask_walk import mask_address, mask_address_width, used_slots
+
+__all__ = ["ArrayPlan", "group_width", "item_layout", "plan_layout", "query_beats"]
+
+
+def query_beats(sizes):
+    """Beats that one word of IMEM gives, or as many of them as the longest row and a bias need."""
+    return min(sizes.row_word // sizes.n_lanes, sizes.max_beats)
+
+
+def group_width(sizes):
+    """Bits of the number of a group: n_banks columns, of a product or of the whole words that PROJECT writes."""
+    columns = max(
+        sizes.max_dim + 1,
+        *(words_for(sizes.max_head_dim, lanes) * lanes for lanes in (sizes.n_lanes, sizes.simd_lanes)),
+    )
+    return bits_for((columns - 1) // sizes.n_banks)
+
+
+def item_layout(sizes):
+    """What the array does next: a row, or of a row one group; is_empty, if there is no such row or no such column."""
+    return data.StructLayout({
+        "row": max(1, ceil_log2(sizes.max_tokens)), "group": group_width(sizes), "is_empty": 1,
+    })
+
+
+def plan_layout(sizes):
+    """The plan; fields of several bits that are not numbers have one bit a word's element, beat, slot or unit."""
+    wmem_width = max(1, ceil_log2(sizes.wmem_depth))
+    slot_width = ceil_log2(sizes.key_slots)
+    n_beats = query_beats(sizes)
+    return data.StructLayout({
+        "kind": data.StructLayout({"matmul": 1, "sddmm": 1, "project": 1, "to_values": 1}),
+        "query": data.StructLayout({
+            "last_word": range(max(2, words_for(sizes.max_dim, sizes.row_word))),  # words a row, less one
+            "elements": n_beats * sizes.n_lanes,  # those of the last word that belong to the row
+            "last": n_beats,                      # the last word's beat that ends the dot product
+            "bias": n_beats,                      # the last word's beat that is the bias
+            "bias_follows": 1,                    # the bias needs a transfer of its own
+        }),
+        "weight_base": wmem_width,
+        "weight_stride": wmem_width,
+        "mask": data.StructLayout({
+            "is_common": 1,                       # one row serves all
+            "first": mask_address_width(sizes),
+            "slots": sizes.key_slots,             # slots with keys
+        }),
+        "columns": data.StructLayout({
+            "full": sizes.array_slots,            # slots that all units have
+            "partial": sizes.array_slots,         # the slot behind them, which only some units have
+            "units": sizes.n_banks,               # those units
+            "n_full": group_width(sizes),
+            "last": group_width(sizes),           # last group with columns
+        }),
+        "last_group": group_width(sizes),         # last group that is written
+        "hash": data.StructLayout({
+            "last_slot": slot_width,
+            "shift": range(slot_width + 1),       # bits that a hashed index has less than the largest one
+        }),
+        "last_chunk": range(max(2, sizes.max_head_dim)),  # words of each key or value that are written, less one
+        "last_lane": ceil_log2(max(sizes.n_lanes, sizes.simd_lanes)),
+    })
+
+
+class ArrayPlan(Block):
+    """Registers that hold the plan in the clock after the command, and as long as it stays."""
+
+    Parameters = CoreParameters
+    latency = 1
+    members_doc = {"command": "MATMUL, SDDMM or PROJECT, or anything while there is none", "plan": "what follows from it"}
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {"command": In(COMMAND_LAYOUT), "plan": Out(plan_layout(p.sizes))})
+
+    def circuit(self):
+        m = Module()
+        self._next = Signal(plan_layout(self.parameters.sizes), name="next_plan")
+        self._last_column = self._less_one(m, "n_out")
+        self._is(m)
+        self._query(m)
+        self._weights(m)
+        self._columns(m)
+        self._projection(m)
+        # Only what says which command it is needs a defined value from the beginning.
+        kind = Signal.like(self._next.kind, name="kind")
+        rest = Signal.like(self._next, name="rest", reset_less=True)
+        m.d.sync += [kind.eq(self._next.kind), rest.eq(self._next)]
+        m.d.comb += [self.plan.eq(rest), self.plan.kind.eq(kind)]
+        return m
+
+    def _less_one(self, m, name):
+        """A size of the command, less one."""
+        value = Signal(16, name=f"{name}_less_one")
+        m.d.comb += value.eq(self.command[name] - 1)
+        return value
+
+    def _is(self, m):
+        kind, command = self._next.kind, self.command
+        m.d.comb += [
+            kind.matmul.eq(command.opcode == Opcode.MATMUL),
+            kind.sddmm.eq(command.opcode == Opcode.SDDMM),
+            kind.project.eq(command.opcode == Opcode.PROJECT),
+            kind.to_values.eq(command.function == Projection.VALUES),
+        ]
+
+    def _query(self, m):
+        """Where a row and its bias end."""
+        sizes, query = self.parameters.sizes, self._next.query
+        last_element = self._less_one(m, "n_in")
+        word_log2, lanes_log2 = ceil_log2(sizes.row_word), ceil_log2(sizes.n_lanes)
+        in_word = last_element[:word_log2]
+        has_bias = (self.command.flags & FLAGS["bias"]).any()
+        ends = Cat(in_word[lanes_log2:] == beat for beat in range(len(query.last)))
+        starts_bias = Cat(0, ends)  # the beat after the end, which may be in the next word
+        m.d.comb += [
+            query.last_word.eq(last_element >> word_log2),
+            query.elements.eq(Cat(in_word >= element for element in range(len(query.elements)))),
+            query.bias.eq(Mux(has_bias, starts_bias[: len(ends)], 0)),
+            query.bias_follows.eq(has_bias & starts_bias[-1]),
+            query.last.eq(Mux(has_bias, starts_bias[: len(ends)], ends)),
+        ]
+
+    def _weights(self, m):
+        """Weights have a slot for every n_banks columns, keys one for every n_banks keys, as a power of two."""
+        sizes, plan, command = self.parameters.sizes, self._next, self.command
+        used = used_slots(sizes, command.n_out)
+        m.d.comb += [
+            plan.weight_base.eq(command.bank_address),
+            plan.weight_stride.eq(
+                Mux(plan.kind.sddmm, _last_of(used), self._last_column >> ceil_log2(sizes.n_banks)) + 1
+            ),
+            plan.mask.is_common.eq(command.mask == 0),
+            plan.mask.first.eq(mask_address(sizes, command.mask, 0)),
+            plan.mask.slots.eq(used),
+        ]
+
+    def _columns(self, m):
+        """Column c is slot c // n_banks of unit c % n_banks."""
+        sizes, columns, n_out = self.parameters.sizes, self._next.columns, self.command.n_out
+        banks_log2 = ceil_log2(sizes.n_banks)
+        n_full, n_more = n_out[banks_log2:], n_out[:banks_log2]
+        m.d.comb += [
+            columns.full.eq(Cat(n_full > slot for slot in range(sizes.array_slots))),
+            columns.partial.eq(Cat(n_full == slot for slot in range(sizes.array_slots))),
+            columns.units.eq(Cat(n_more > unit for unit in range(sizes.n_banks))),
+            columns.n_full.eq(n_full),
+            columns.last.eq(self._last_column >> banks_log2),
+        ]
+
+    def _projection(self, m):
+        """What is written into banks: whole words of each slot, also where they are longer than the row."""
+        sizes, plan = self.parameters.sizes, self._next
+        chunk_logs = [ceil_log2(lanes) for lanes in (sizes.n_lanes, sizes.simd_lanes)]
+        last_column = self._last_column
+        pad, last_chunk = (
+            Mux(plan.kind.to_values, of_values, of_keys)
+            for of_keys, of_values in zip(*(((1 << log) - 1, last_column >> log) for log in chunk_logs))
+        )
+        used = used_slots(sizes, self.command.n_rows)
+        last_slot = Signal(len(plan.hash.last_slot), name="last_slot")
+        m.d.comb += [
+            last_slot.eq(_last_of(used)),
+            plan.last_lane.eq(pad),
+            plan.last_chunk.eq(last_chunk),
+            plan.last_group.eq(Mux(plan.kind.project, last_column | pad, last_column) >> ceil_log2(sizes.n_banks)),
+            plan.hash.last_slot.eq(last_slot),
+            plan.hash.shift.eq(sum((~bit for bit in last_slot), 0)),
+        ]
+
+
+def _last_of(used):
+    """The highest of the slots that are used, a power of two of them: ones as far as half of them go."""
+    return Cat(used[1 << bit] for bit in range(ceil_log2(len(used))))

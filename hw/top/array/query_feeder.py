@@ -1,0 +1,111 @@
+"""QueryFeeder: reads rows of IMEM and cuts them into the beats of the dot-product units."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hw.block import Block
+from hw.formats import FP16
+from hw.top.array.plan import item_layout, plan_layout, query_beats
+from hw.top.core_parameters import CoreParameters
+from hw.top.port_layouts import imem_write
+from hw.top.row_places import RowPlaces
+
+__all__ = ["QueryFeeder"]
+
+_ONE = 0x3C00
+
+
+class QueryFeeder(Block):
+    """One word of a row is one transfer of query beats; zeros follow the row's elements.
+
+    With a bias, one more beat has 1 in lane 0 and zeros elsewhere. It shares the last word's transfer where there is
+    room for it, and else follows as a transfer of its own. A word a clock, so that a row of one word takes one clock.
+    The first transfer comes ``latency`` clocks after its row, if the word is there in the clock after its address.
+    """
+
+    Parameters = CoreParameters
+    latency = RowPlaces.latency + 1
+    members_doc = {
+        "rows": "rows to be read",
+        "source": "constant while there are rows: where the matrix is in IMEM",
+        "stride": "constant while there are rows: words from row to row",
+        "plan": "constant while there are rows: where a row ends",
+        "imem_address": "word to read",
+        "imem_word": "the word",
+        "query": "beats, and which one of them ends the row",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        sizes = p.sizes
+        n_beats = query_beats(sizes)
+        address = imem_write(p)["address"].shape
+        beats = data.ArrayLayout(data.ArrayLayout(FP16.width, p.n_lanes), n_beats)
+        return {
+            "rows": In(stream.Signature(item_layout(sizes)["row"].shape)),
+            "source": In(address),
+            "stride": In(address),
+            "plan": In(plan_layout(sizes)["query"].shape),
+            "imem_address": Out(stream.Signature(address)),
+            "imem_word": In(stream.Signature(FP16.width * p.row_word)),
+            "query": Out(stream.Signature(data.StructLayout({"query": beats, "last": n_beats}))),
+        }
+
+    def circuit(self):
+        m = Module()
+        self._ask(m)
+        self._answer(m)
+        return m
+
+    def _ask(self, m):
+        """Addresses of the words of each row."""
+        m.submodules.placing = placing = RowPlaces(
+            max_tokens=self.max_tokens, imem_depth=self.imem_depth, n_matrices=1
+        )
+        index = Signal.like(self.plan.last_word, name="index")
+        ends_row = Signal()
+        m.d.comb += [
+            placing.first[0].eq(self.source),
+            placing.stride[0].eq(self.stride),
+            placing.rows.payload.eq(self.rows.payload),
+            placing.rows.valid.eq(self.rows.valid),
+            self.rows.ready.eq(placing.rows.ready),
+            self.imem_address.payload.eq(placing.placed.payload.places[0] + index),
+            self.imem_address.valid.eq(placing.placed.valid),
+            ends_row.eq(index == self.plan.last_word),
+            placing.placed.ready.eq(self.imem_address.ready & ends_row),
+        ]
+        with m.If(self.imem_address.valid & self.imem_address.ready):
+            m.d.sync += index.eq(Mux(ends_row, 0, index + 1))
+
+    def _answer(self, m):
+        """Beats of the words that come, and of the bias."""
+        plan, query = self.plan, self.query.payload
+        number = Signal.like(plan.last_word, name="number")
+        is_bias = Signal()  # the bias of the row before is a transfer of its own
+        is_last, taken = Signal(), Signal()
+        m.d.comb += [
+            is_last.eq(number == plan.last_word),
+            self.query.valid.eq(self.imem_word.valid | is_bias),
+            self.imem_word.ready.eq(self.query.ready & ~is_bias),
+            taken.eq(self.query.valid & self.query.ready),
+            query.last.eq(Mux(is_bias, 1, Mux(is_last, plan.last, 0))),
+        ]
+        with m.If(taken):
+            m.d.sync += [
+                number.eq(Mux(is_bias | is_last, 0, number + 1)),
+                is_bias.eq(is_last & plan.bias_follows & ~is_bias),
+            ]
+        for index in range(len(plan.elements)):
+            beat, lane = divmod(index, self.n_lanes)
+            element = self.imem_word.payload.word_select(index, FP16.width)
+            is_element = ~is_bias & (~is_last | plan.elements[index])
+            value = Mux(is_element, element, 0)
+            if lane == 0:
+                is_one = Mux(is_bias, beat == 0, is_last & plan.bias[beat])
+                value = Mux(is_one, _ONE, value)
+            m.d.comb += query.query[beat][lane].eq(value)
