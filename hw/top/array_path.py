@@ -106,6 +106,12 @@ class ArrayPath(Block):
             "counters": Out(data.StructLayout(counters)),
         }
 
+    @property
+    def latency(self):
+        """Clocks from start to the first write of MATMUL, for a row of one beat whose word comes at once."""
+        to_first_beat = RowLoop.latency + QueryFeeder.latency + 2
+        return to_first_beat + self._array.parameters.plan.latency + GroupCollector.latency
+
     def circuit(self):
         m = Module()
         m.submodules.array = array = self._array

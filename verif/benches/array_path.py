@@ -229,7 +229,7 @@ class ArrayProgram:
 
     def sddmm(self, *, n_rows=None, n_in=None, n_keys=None, density=None, gated=None, mask=None, reads_keys=False,
               **options):
-        """Scores under a mask; with ``reads_keys`` every element of the keys that were projected last, in a dense row."""
+        """Scores under a mask; with ``reads_keys`` of rows that pick elements of the keys that were projected last."""
         p, sizes, rng = self.parameters, self.parameters.sizes, self.rng
         gated = bool(rng.integers(2)) if gated is None else gated
         mask = int(rng.integers(p.n_masks)) if mask is None else mask

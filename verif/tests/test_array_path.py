@@ -2,9 +2,17 @@
 
 import os
 
+import numpy as np
 import pytest
 
+from golden.commands import FLAGS
+from golden.core_sizes import words_for
+from golden.sampled_array import schedule
+from hw.package import build_package
+from hw.top.array.plan import query_beats
 from hw.top.array_path import ArrayPath
+from hw.top.row_loop import RowLoop
+from verif import lint
 from verif.benches.array_path import ArrayProgram
 from verif.path_play import play_path
 
@@ -22,7 +30,7 @@ POINTS = [
     (True, {"n_lanes": 2, "simd_lanes": 8, "max_tokens": 7, "max_head_dim": 9, "max_dim": 13, "run_ahead": 0,
             "n_masks": 3, **LATENT}),
     (True, {"n_banks": 16, "max_tokens": 40, "max_head_dim": 10, "max_dim": 33, "omem_depth": 101, "imem_depth": 150}),
-    (True, {"n_banks": 8, "n_lanes": 8, "simd_lanes": 4, "max_tokens": 64, "max_head_dim": 32, "max_dim": 40}),
+    (True, {"n_banks": 8, "n_lanes": 8, "simd_lanes": 4, "max_tokens": 20, "max_head_dim": 20, "max_dim": 24, **LATENT}),
 ]
 CASES = [
     pytest.param(point, marks=pytest.mark.slow if slow else (), id="-".join(map(str, point.values())))
@@ -59,3 +67,96 @@ def test_commands(parameters):
     for run, found in zip(runs, result["runs"], strict=True):
         if found is not None:
             check_counters(block, run, found)
+
+
+def product_beats(block, command):
+    """Beats of a dot product, and transfers in which a row comes."""
+    p = block.parameters
+    has_bias = bool(command["flags"] & FLAGS["bias"])
+    beats = words_for(command["n_in"], p.n_lanes) + has_bias
+    n_words = words_for(command["n_in"], p.row_word)
+    return beats, n_words + (beats > n_words * query_beats(p.sizes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [{"max_tokens": 64}, POINTS[3][1]], ids=str)
+def test_products_lose_no_clock(parameters):
+    """A row takes its slots times its beats, even if that is one clock; only the first one's words are waited for."""
+    block = ArrayPath(**parameters)
+    p = block.parameters
+    program = ArrayProgram(p, SEED)
+    lanes, banks, word = p.n_lanes, p.n_banks, p.row_word
+    sizes = [(lanes, banks, False), (lanes, 1, True), (word, banks, False), (word, banks, True)]
+    sizes.append((p.max_dim, p.max_dim, True))
+    sizes = [(min(n_in, p.max_dim), min(n_out, p.max_dim), bias) for n_in, n_out, bias in sizes]
+    runs = [program.matmul(n_rows=n_rows, n_in=n_in, n_out=n_out, bias=bias, gated=False)
+            for n_rows in (1, 20) for n_in, n_out, bias in sizes]
+    result = play_path(block, SETUP, runs, seed=SEED)
+    assert not result["messages"], result["messages"]
+    for run, found in zip(runs, result["runs"], strict=True):
+        beats, transfers = product_beats(block, run["command"])
+        work = run["n_active"] * beats * words_for(run["command"]["n_out"], banks)
+        assert found["clocks"] == block.latency + transfers - 1 + work, run["name"]
+        assert found["counters"]["waits_for_sink"]["total"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run_ahead", [0, 8])
+def test_scores_take_the_clocks_of_the_schedule(run_ahead):
+    block = ArrayPath(max_tokens=64, run_ahead=run_ahead)
+    program = ArrayProgram(block.parameters, SEED)
+    runs = [program.sddmm(n_rows=n_rows, n_in=n_in, n_keys=64, density=density, gated=False, mask=1)
+            for n_rows, n_in, density in ((1, 4, 1), (60, 16, 0.4), (60, 4, 0.4), (60, 7, 0.9), (64, 4, 0.02))]
+    result = play_path(block, SETUP, runs, seed=SEED)
+    assert not result["messages"], result["messages"]
+    array = block._array.parameters
+    for run, found in zip(runs, result["runs"], strict=True):
+        beats, _ = product_beats(block, run["command"])
+        plan = schedule(np.array(run["counts"]), beats, run_ahead, query_beats=array.query_width,
+                        score_latency=1 + array.plan.latency)
+        assert found["clocks"] == RowLoop.latency + 1 + plan.row_done[-1] + 1, run["name"]
+        assert bool(found["counters"]["waits_for_rows"]["total"]) == plan.waits_for_rows.any()
+
+
+@pytest.mark.slow
+def test_projections_lose_no_clock():
+    """Each group of a row takes its beats, and an empty one a clock; then the last tile goes through the aligner."""
+    block = ArrayPath(max_tokens=64)
+    p = block.parameters
+    program = ArrayProgram(p, SEED)
+    runs = [program.project(n_rows=n_rows, n_in=n_in, n_out=n_out, bias=bias, values=values)
+            for n_rows, n_in, n_out, bias in ((64, 32, 16, False), (64, 4, 16, False), (40, 16, 13, True))
+            for values in (False, True)]
+    result = play_path(block, SETUP, runs, seed=SEED)
+    assert not result["messages"], result["messages"]
+    for run, found in zip(runs, result["runs"], strict=True):
+        command = run["command"]
+        beats, transfers = product_beats(block, command)
+        items = p.n_banks * p.sizes.slots_of(command["n_rows"]) * words_for(command["n_out"], p.n_banks)
+        full = command["n_rows"] * words_for(command["n_out"], p.n_banks)
+        inverse = p.sizes.hash_width + 1
+        most = full * beats + (items - full) + inverse + block.latency + transfers + 2 * p.n_banks + 8
+        assert full * beats < found["clocks"] <= most, run["name"]
+
+
+@pytest.mark.slow
+def test_waiting_units_are_counted():
+    block = ArrayPath(max_tokens=30, run_ahead=0)
+    program = ArrayProgram(block.parameters, SEED)
+    sizes = {"n_rows": 30, "n_in": 4, "gated": False}
+    runs = [program.matmul(**sizes, n_out=8, bias=False, stall={"writes": "rare"}),
+            program.matmul(**sizes, n_out=1, bias=False, stall={"reads": "bursty"}),
+            program.sddmm(**sizes, n_keys=30)]
+    result = play_path(block, SETUP, runs, seed=SEED)
+    assert not result["messages"], result["messages"]
+    sink, query, rows = ({name: each["total"] for name, each in found["counters"].items()} for found in result["runs"])
+    assert sink["waits_for_sink"] > sink["waits_for_rows"] and sink["waits_for_sink"] > 100
+    assert query["waits_for_query"] > 20 and query["waits_for_sink"] == 0
+    assert rows["waits_for_rows"] > 20 and rows["waits_for_sink"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [POINTS[0][1], POINTS[1][1], POINTS[3][1], POINTS[4][1]], ids=str)
+def test_verilog_is_clean(parameters):
+    report = lint.lint(build_package({"array_path": ArrayPath(**parameters)}), ["array_path"])
+    assert {tool: found for tool, found in report.items() if found} == {}

@@ -1,4 +1,4 @@
-"""ColumnWriter: turns groups of rows into columns through the aligner, and writes these into the banks of keys or values."""
+"""ColumnWriter: turns groups of rows into columns through the aligner, on their way into banks of keys or values."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -18,7 +18,9 @@ __all__ = ["ColumnWriter", "lane_write"]
 def lane_write(depth, n_lanes, n_banks):
     """One element for every bank, all at one word and lane."""
     return data.StructLayout({
-        "elements": data.ArrayLayout(FP16.width, n_banks), "address": max(1, ceil_log2(depth)), "lane": ceil_log2(n_lanes),
+        "elements": data.ArrayLayout(FP16.width, n_banks),
+        "address": max(1, ceil_log2(depth)),
+        "lane": ceil_log2(n_lanes),
     })
 
 

@@ -78,7 +78,8 @@ class GroupCollector(Block):
         ]
         found = Signal(layout)
         m.d.comb += [
-            *(element.eq(Mux(wants[unit], self.scores[unit].payload, 0)) for unit, element in enumerate(found.elements)),
+            *(element.eq(Mux(is_in, score.payload, 0))
+              for element, is_in, score in zip(found.elements, wants, self.scores, strict=True)),
             found.position.eq(counted),
             found.address.eq(self.places.payload + (counted >> len(found.position))),
             found.ends_row.eq(counted == plan.last_group),

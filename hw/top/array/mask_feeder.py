@@ -1,4 +1,4 @@
-"""MaskFeeder: tells the dot-product units which of their keys or columns a row, or a group of it, is multiplied with."""
+"""MaskFeeder: tells the dot-product units with which of their keys or columns a row, or a group of it, goes."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -59,6 +59,7 @@ class MaskFeeder(Block):
             *(bit.eq(~plan.kind.project | (item.group == slot)) for slot, bit in enumerate(slots)),
         ]
         for unit, bits in enumerate(self.bitmap.payload.bitmap):
-            columns = (plan.columns.full | (plan.columns.partial & plan.columns.units[unit].replicate(len(slots)))) & slots
+            partial = plan.columns.partial & plan.columns.units[unit].replicate(len(slots))
+            columns = (plan.columns.full | partial) & slots
             m.d.comb += bits.eq(Mux(plan.kind.sddmm, self.mask_row.payload[unit] & plan.mask.slots, columns))
         return m

@@ -79,7 +79,10 @@ class ArrayPlan(Block):
 
     Parameters = CoreParameters
     latency = 1
-    members_doc = {"command": "MATMUL, SDDMM or PROJECT, or anything while there is none", "plan": "what follows from it"}
+    members_doc = {
+        "command": "MATMUL, SDDMM or PROJECT, or anything while there is none",
+        "plan": "what follows from it",
+    }
 
     def __init__(self, **parameters):
         super().__init__(parameters, lambda p: {"command": In(COMMAND_LAYOUT), "plan": Out(plan_layout(p.sizes))})
