@@ -1,6 +1,6 @@
 """MaskFeeder: tells the dot-product units with which of their keys or columns a row, or a group of it, goes."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -59,7 +59,9 @@ class MaskFeeder(Block):
             *(bit.eq(~plan.kind.project | (item.group == slot)) for slot, bit in enumerate(slots)),
         ]
         for unit, bits in enumerate(self.bitmap.payload.bitmap):
-            partial = plan.columns.partial & plan.columns.units[unit].replicate(len(slots))
-            columns = (plan.columns.full | partial) & slots
-            m.d.comb += bits.eq(Mux(plan.kind.sddmm, self.mask_row.payload[unit] & plan.mask.slots, columns))
+            columns = plan.columns.full
+            if unit < self.n_banks - 1:
+                columns = columns | (plan.columns.partial & plan.columns.units[unit].replicate(len(slots)))
+            keys = self.mask_row.payload[unit] & Cat(1, plan.mask.slots)
+            m.d.comb += bits.eq(Mux(plan.kind.sddmm, keys, columns & slots))
         return m

@@ -10,7 +10,7 @@ from golden.core_sizes import words_for
 from hw.block import Block
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.core_parameters import CoreParameters
-from hw.top.mask_walk import mask_address, mask_address_width, used_slots
+from hw.top.mask_walk import mask_address_width, used_slots
 
 __all__ = ["ArrayPlan", "group_width", "item_layout", "plan_layout", "query_beats"]
 
@@ -37,7 +37,10 @@ def item_layout(sizes):
 
 
 def plan_layout(sizes):
-    """The plan; fields of several bits that are not numbers have one bit a word's element, beat, slot or unit."""
+    """The plan; fields of several bits that are not numbers have one bit an element, beat, slot or unit.
+
+    Of these fields bits that would be constant are left out: what is said of all but the first or the last one.
+    """
     wmem_width = max(1, ceil_log2(sizes.wmem_depth))
     slot_width = ceil_log2(sizes.key_slots)
     n_beats = query_beats(sizes)
@@ -45,9 +48,9 @@ def plan_layout(sizes):
         "kind": data.StructLayout({"matmul": 1, "sddmm": 1, "project": 1, "to_values": 1}),
         "query": data.StructLayout({
             "last_word": range(max(2, words_for(sizes.max_dim, sizes.row_word))),  # words a row, less one
-            "elements": n_beats * sizes.n_lanes,  # those of the last word that belong to the row
+            "elements": n_beats * sizes.n_lanes - 1,  # those of the last word that belong to the row, from 1 on
             "last": n_beats,                      # the last word's beat that ends the dot product
-            "bias": n_beats,                      # the last word's beat that is the bias
+            "bias": n_beats - 1,                  # the last word's beat that is the bias, from 1 on
             "bias_follows": 1,                    # the bias needs a transfer of its own
         }),
         "weight_base": wmem_width,
@@ -55,12 +58,12 @@ def plan_layout(sizes):
         "mask": data.StructLayout({
             "is_common": 1,                       # one row serves all
             "first": mask_address_width(sizes),
-            "slots": sizes.key_slots,             # slots with keys
+            "slots": sizes.key_slots - 1,         # those with keys, from 1 on
         }),
         "columns": data.StructLayout({
             "full": sizes.array_slots,            # slots that all units have
             "partial": sizes.array_slots,         # the slot behind them, which only some units have
-            "units": sizes.n_banks,               # those units
+            "units": sizes.n_banks - 1,           # those units, among all but the last
             "n_full": group_width(sizes),
             "last": group_width(sizes),           # last group with columns
         }),
@@ -96,12 +99,18 @@ class ArrayPlan(Block):
         self._weights(m)
         self._columns(m)
         self._projection(m)
-        # Only what says which command it is needs a defined value from the beginning.
-        kind = Signal.like(self._next.kind, name="kind")
-        rest = Signal.like(self._next, name="rest", reset_less=True)
-        m.d.sync += [kind.eq(self._next.kind), rest.eq(self._next)]
-        m.d.comb += [self.plan.eq(rest), self.plan.kind.eq(kind)]
+        self._keep(m, self._next, self.plan)
         return m
+
+    def _keep(self, m, found, kept, name=""):
+        """A register for each field; only what says which command it is needs a defined value from the beginning."""
+        for field in found.shape().members:
+            if isinstance(found[field], data.View):
+                self._keep(m, found[field], kept[field], f"{name}{field}_")
+                continue
+            register = Signal(len(found[field]), name=f"{name}{field}", reset_less=name != "kind_")
+            m.d.sync += register.eq(found[field])
+            m.d.comb += kept[field].eq(register)
 
     def _less_one(self, m, name):
         """A size of the command, less one."""
@@ -124,15 +133,16 @@ class ArrayPlan(Block):
         last_element = self._less_one(m, "n_in")
         word_log2, lanes_log2 = ceil_log2(sizes.row_word), ceil_log2(sizes.n_lanes)
         in_word = last_element[:word_log2]
-        has_bias = (self.command.flags & FLAGS["bias"]).any()
         ends = Cat(in_word[lanes_log2:] == beat for beat in range(len(query.last)))
-        starts_bias = Cat(0, ends)  # the beat after the end, which may be in the next word
+        behind = Cat(0, ends)  # the beat after the end, which may be in the next word
+        has_bias = (self.command.flags & FLAGS["bias"]).any()
+        with_bias = has_bias.replicate(len(ends))
         m.d.comb += [
             query.last_word.eq(last_element >> word_log2),
-            query.elements.eq(Cat(in_word >= element for element in range(len(query.elements)))),
-            query.bias.eq(Mux(has_bias, starts_bias[: len(ends)], 0)),
-            query.bias_follows.eq(has_bias & starts_bias[-1]),
-            query.last.eq(Mux(has_bias, starts_bias[: len(ends)], ends)),
+            query.elements.eq(Cat(in_word > element for element in range(len(query.elements)))),
+            query.bias.eq(behind[1:-1] & with_bias),
+            query.bias_follows.eq(behind[-1] & has_bias),
+            query.last.eq((behind[:-1] & with_bias) | (ends & ~with_bias)),
         ]
 
     def _weights(self, m):
@@ -145,8 +155,8 @@ class ArrayPlan(Block):
                 Mux(plan.kind.sddmm, _last_of(used), self._last_column >> ceil_log2(sizes.n_banks)) + 1
             ),
             plan.mask.is_common.eq(command.mask == 0),
-            plan.mask.first.eq(mask_address(sizes, command.mask, 0)),
-            plan.mask.slots.eq(used),
+            plan.mask.first.eq(1 + (command.mask - 1) * sizes.max_tokens),
+            plan.mask.slots.eq(used[1:]),
         ]
 
     def _columns(self, m):
@@ -157,27 +167,25 @@ class ArrayPlan(Block):
         m.d.comb += [
             columns.full.eq(Cat(n_full > slot for slot in range(sizes.array_slots))),
             columns.partial.eq(Cat(n_full == slot for slot in range(sizes.array_slots))),
-            columns.units.eq(Cat(n_more > unit for unit in range(sizes.n_banks))),
+            columns.units.eq(Cat(n_more > unit for unit in range(sizes.n_banks - 1))),
             columns.n_full.eq(n_full),
             columns.last.eq(self._last_column >> banks_log2),
         ]
 
     def _projection(self, m):
         """What is written into banks: whole words of each slot, also where they are longer than the row."""
-        sizes, plan = self.parameters.sizes, self._next
-        chunk_logs = [ceil_log2(lanes) for lanes in (sizes.n_lanes, sizes.simd_lanes)]
-        last_column = self._last_column
-        pad, last_chunk = (
-            Mux(plan.kind.to_values, of_values, of_keys)
-            for of_keys, of_values in zip(*(((1 << log) - 1, last_column >> log) for log in chunk_logs))
-        )
+        sizes, plan, column = self.parameters.sizes, self._next, self._last_column
+        logs = [ceil_log2(lanes) for lanes in (sizes.n_lanes, sizes.simd_lanes)]
+        pad, chunk = Signal.like(plan.last_lane, name="pad"), Signal(16, name="chunk")
         used = used_slots(sizes, self.command.n_rows)
         last_slot = Signal(len(plan.hash.last_slot), name="last_slot")
         m.d.comb += [
+            pad.eq(Mux(plan.kind.to_values, *((1 << log) - 1 for log in reversed(logs)))),
+            chunk.eq(Mux(plan.kind.to_values, *(column >> log for log in reversed(logs)))),
             last_slot.eq(_last_of(used)),
             plan.last_lane.eq(pad),
-            plan.last_chunk.eq(last_chunk),
-            plan.last_group.eq(Mux(plan.kind.project, last_column | pad, last_column) >> ceil_log2(sizes.n_banks)),
+            plan.last_chunk.eq(chunk),
+            plan.last_group.eq((column | Mux(plan.kind.project, pad, 0)) >> ceil_log2(sizes.n_banks)),
             plan.hash.last_slot.eq(last_slot),
             plan.hash.shift.eq(sum((~bit for bit in last_slot), 0)),
         ]

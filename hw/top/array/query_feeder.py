@@ -100,12 +100,12 @@ class QueryFeeder(Block):
                 number.eq(Mux(is_bias | is_last, 0, number + 1)),
                 is_bias.eq(is_last & plan.bias_follows & ~is_bias),
             ]
-        for index in range(len(plan.elements)):
-            beat, lane = divmod(index, self.n_lanes)
-            element = self.imem_word.payload.word_select(index, FP16.width)
-            is_element = ~is_bias & (~is_last | plan.elements[index])
-            value = Mux(is_element, element, 0)
-            if lane == 0:
-                is_one = Mux(is_bias, beat == 0, is_last & plan.bias[beat])
-                value = Mux(is_one, _ONE, value)
-            m.d.comb += query.query[beat][lane].eq(value)
+        is_element = Cat(1, plan.elements | (~is_last).replicate(len(plan.elements)))
+        is_one = Cat(is_bias, plan.bias & (is_last & ~is_bias).replicate(len(plan.bias)))
+        for beat, lanes in enumerate(query.query):
+            for lane, value in enumerate(lanes):
+                index = beat * self.n_lanes + lane
+                element = self.imem_word.payload.word_select(index, FP16.width)
+                m.d.comb += value.eq(Mux(~is_bias & is_element[index], element, 0))
+            with m.If(is_one[beat]):
+                m.d.comb += lanes[0].eq(_ONE)

@@ -199,7 +199,9 @@ class SampledUnit(Block):
     def _read_operands(self, m, pipe, scanner, unit):
         """Both memories are read when a beat is issued; the dot-product unit gets it one clock later."""
         p = self.parameters
-        m.submodules.weights = weights = MemoryBank(depth=p.bank_depth, width=p.vector_width, granularity=16)
+        m.submodules.weights = weights = MemoryBank(
+            depth=p.bank_depth, width=p.vector_width, granularity=16 if self.n_lanes > 1 else None
+        )
         m.submodules.queries = queries = MemoryBank(
             depth=p.n_places * p.query_words, width=p.vector_width * p.query_width
         )
