@@ -13,6 +13,7 @@ from verif import simulator
 from verif.progress import watched
 
 DEFAULT_COUNT = 900
+LONG_COUNT = 10_000  # from here on a faster simulation is worth the time to build it
 
 
 @dataclass
@@ -67,20 +68,20 @@ def run_bench(block, *, seed=1, sim=None, count=DEFAULT_COUNT, waves=False, keep
     """Play the standard testbench of a unit on its emitted Verilog; returns a :class:`Result`."""
     unit = block.base_name
     job = {"unit": unit, "parameters": block.parameters.to_dict(), "seed": seed, "count": count}
-    result = run_job(block, "verif.play", job, sim=sim, waves=waves, keep=keep)
+    result = run_job(block, "verif.play", job, sim=sim, waves=waves, keep=keep, long=count >= LONG_COUNT)
     return Result(unit=unit, seed=seed, sim=simulator.choose(sim), **result)
 
 
-def run_job(block, test_module, job, *, sim=None, waves=False, keep=None):
+def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, long=False):
     """Run a cocotb module on a block's emitted Verilog.
 
     The module finds ``job`` (plain data) in the JSON file that ``BENCH_JOB`` names and writes its result, as JSON,
     to ``job["result"]``; this function returns that result. It may write how far it is, from 0 to 1, to
-    ``job["progress"]``.
+    ``job["progress"]``. ``long``: see :func:`verif.simulator.build`.
     """
     sim = simulator.choose(sim)
     top = block.base_name
-    built = simulator.build(emit(block, top), top, sim, waves)
+    built = simulator.build(emit(block, top), top, sim, waves, long and sim == "verilator")
     with tempfile.TemporaryDirectory(prefix="run-", dir=simulator.BUILD_ROOT) as temporary:
         folder = Path(keep or temporary).resolve()
         try:

@@ -52,11 +52,13 @@ def verilator_environment():
 class _Verilator(cocotb_runner.Verilator):
     """cocotb's Verilator runner with two savings: only the top's ports are public, so that the rest is optimised, and
     the objects of the run-time library, the same in every build, are compiled once. cocotb's main is not among them: it
-    knows the size of the model's class, which grows with the ports."""
+    knows the size of the model's class, which grows with the ports. All C++ is compiled as one file: the wheel's rules
+    for precompiled headers do not work with several."""
 
     def _build_command(self):
         verilate, make = super()._build_command()
         verilate = [word for word in verilate if word != "--public-flat-rw"]
+        make.append("VM_PARALLEL_BUILDS=0")
         kept = list(map(str, _runtime(self.waves).glob("verilated*.o")))
         # Copied after verilating, so that they are newer than what make compares them with.
         return [verilate, ["cp", *kept, str(self.build_dir)], make] if kept else [verilate, make]
@@ -66,7 +68,7 @@ def _runner(sim):
     return _Verilator() if sim == "verilator" else cocotb_runner.get_runner("icarus")
 
 
-def _build_arguments(sim, folder, files, top, waves):
+def _build_arguments(sim, folder, files, top, waves, long):
     if sim == "icarus":
         # The module that cocotb adds for waveforms is SystemVerilog.
         return ["-g2012" if waves else "-g2005"]
@@ -74,8 +76,8 @@ def _build_arguments(sim, folder, files, top, waves):
     once = compiled_once(files, top)
     lines = ["`verilator_config", f'public_flat_rw -module "{top}" -var "*"', *(f'hier_block -module "{name}"' for name in once)]
     control.write_text("\n".join(lines) + "\n")
-    # One C++ file: the wheel's rules for precompiled headers do not work with several.
-    arguments = ["--output-split", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-CFLAGS", "-O1", str(control)]
+    optimise = ["-CFLAGS", "-O1"] if long else ["-CFLAGS", "-O0", "-fno-inline", "-fno-gate", "-fno-dfg"]
+    arguments = ["--output-split", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style", *optimise, str(control)]
     return ["--hierarchical", *arguments] if once else arguments
 
 
@@ -105,9 +107,13 @@ def _versions(sim):
     return subprocess.run(["iverilog", "-V"], capture_output=True, text=True).stdout.split("\n")[0]
 
 
-def build(files, top, sim, waves=False):
-    """Compile ``{name: Verilog text}`` and return the build folder; one that was built before is reused."""
-    parts = [sim, top, str(waves), _versions(sim), importlib.metadata.version("cocotb")]
+def build(files, top, sim, waves=False, long=False):
+    """Compile ``{name: Verilog text}`` and return the build folder; one that was built before is reused.
+
+    ``long`` says that the run has so many clocks, some 50,000 or more, that building a faster simulation pays. Without
+    it Verilator gives equal instances one function and the compiler optimises nothing, which builds three times as fast.
+    """
+    parts = [sim, top, str(waves), str(long), _versions(sim), importlib.metadata.version("cocotb")]
     parts += [part for item in sorted(files.items()) for part in item]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     target = BUILD_ROOT / sim / f"{top}-{digest}"
@@ -131,7 +137,7 @@ def build(files, top, sim, waves=False):
                 sources=sources,
                 hdl_toplevel=top,
                 build_dir=staging,
-                build_args=_build_arguments(sim, staging, files, top, waves),
+                build_args=_build_arguments(sim, staging, files, top, waves, long),
                 timescale=("1ns", "1ps"),
                 waves=waves,
                 always=True,

@@ -39,11 +39,10 @@ def workload():
     return bitmaps, {run_ahead: cycles[:, place].astype(np.int64) for run_ahead, place in WHERE_IN_DATA.items()}
 
 
-def array(run_ahead):
+def array(bitmaps, run_ahead):
     """One lane, so that it is simulated quickly: the schedule depends on masks and beats only."""
-    return make_block(
-        "sampled_array", None, {"n_units": N_UNITS, "n_lanes": 1, "n_slots": 16, "max_beats": 3, "run_ahead": run_ahead}
-    )
+    sizes = {"n_units": N_UNITS, "n_lanes": 1, "n_slots": bitmaps.shape[-1], "max_beats": 3, "run_ahead": run_ahead}
+    return make_block("sampled_array", None, sizes)
 
 
 def plan_of(block, bitmaps, n_beats):
@@ -62,7 +61,7 @@ def allowed(ideal):
 def test_planned_cycles_are_near_the_ideal(workload, run_ahead, n_beats):
     bitmaps, recorded = workload
     ideal = recorded[run_ahead] * n_beats
-    cycles = plan_of(array(run_ahead), bitmaps, n_beats).cycles
+    cycles = plan_of(array(bitmaps, run_ahead), bitmaps, n_beats).cycles
     assert (cycles >= ideal).all()
     # A row takes one clock at least, whatever its mask: one-beat dot products of very sparse masks cannot be as fast.
     judged = ideal >= (1.25 if n_beats == 1 else 0) * bitmaps.shape[1]
@@ -75,7 +74,7 @@ def test_planned_cycles_are_near_the_ideal(workload, run_ahead, n_beats):
 def simulate(workload, run_ahead, cases, sim=None):
     """Check the clocks of ``(mask, beats)`` cases in the Verilog against the plan and the ideal."""
     bitmaps, recorded = workload
-    block = array(run_ahead)
+    block = array(bitmaps, run_ahead)
     p = block.parameters
     runs = []
     for mask, n_beats in cases:

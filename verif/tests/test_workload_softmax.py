@@ -48,14 +48,17 @@ def test_masks_of_real_heads(heads):
     flips = []
     for index, scores, scale in found:
         query, key, _ = arrays["A_qkv"][index]
-        exact = softmax_reference(scores_reference(query, key))
+        wide = scores_reference(query, key)
+        exact = softmax_reference(wide)
+        # A score that is off by half an ulp moves its P and, through the sum, those of its row; 3 ulp are the unit's.
+        near = 2.0**-11 * (2 * np.abs(wide).max(axis=1, keepdims=True) + 6)
         for theta, packed, recorded in zip(arrays["A_theta"], arrays["A_mask"][index], arrays["A_fp16_flips"][index]):
             mask = np.unpackbits(packed, axis=-1, bitorder="little").astype(bool)
             keep = softmax(scores, np.ones(scores.shape, bool), scale, from_float64(FP16, theta)).keep
             differs = keep != mask
             flips.append(int(differs.sum()))
             print(f"head {index}, theta {theta}: {flips[-1]} of {mask.size} bits differ, recorded are {recorded}")
-            assert (np.abs(exact[differs] / theta - 1) < 2.0**-8).all()
+            assert (np.abs(exact / theta - 1) < near)[differs].all()
     assert flips and max(flips) <= MOST_FLIPS
 
 
