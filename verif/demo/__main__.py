@@ -11,7 +11,7 @@ from hw.cli import UsageError, reporting_errors
 from hw.registry import PRESETS, make_block
 from verif import datasets, simulator
 from verif.core_session import run_program
-from verif.demo.program import Head, make_phases
+from verif.demo.program import head_of, make_phases
 from verif.demo.report import errors, table
 
 
@@ -67,13 +67,11 @@ def _head(data, options):
         raise UsageError(f"--head must be from 0 to {pairs - 1}, not {options.head}")
     if not 0 <= options.theta < len(data["A_theta"]):
         raise UsageError(f"--theta must be from 0 to {len(data['A_theta']) - 1}, not {options.theta}")
-    words = np.ascontiguousarray(data["A_qkv"][2 * options.head:2 * options.head + 2]).view(np.uint16)
     if not 0 <= options.step < len(data["A_z"]) - 1:
         raise UsageError(f"--step must be from 0 to {len(data['A_z']) - 2}, not {options.step}")
     if not 0 <= options.tau < len(data["A_tau"]):
         raise UsageError(f"--tau must be from 0 to {len(data['A_tau']) - 1}, not {options.tau}")
-    latents = np.ascontiguousarray(data["A_z"][options.step:options.step + 2]).view(np.uint16)
-    return Head(*words, float(data["A_theta"][options.theta]), latents, float(data["A_tau"][options.tau]))
+    return head_of(data, options.head, options.theta, options.step, options.tau)
 
 
 def _report(head, sizes, phases, results, wrong):

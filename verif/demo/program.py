@@ -6,7 +6,7 @@ import numpy as np
 
 from golden.assembler import Program
 
-__all__ = ["Head", "Phases", "make_phases"]
+__all__ = ["MULTIPLIER", "Head", "Phases", "attention", "head_of", "make_phases"]
 
 MULTIPLIER = 13
 """Balances the public heads well; ``python -m hw balance`` finds such."""
@@ -22,6 +22,13 @@ class Head:
     tau: float
 
 
+def head_of(data, number, theta, step=0, tau=0):
+    """A head of the workload's arrays, and the latents of ``step`` and the next one."""
+    words = np.ascontiguousarray(data["A_qkv"][2 * number:2 * number + 2]).view(np.uint16)
+    latents = np.ascontiguousarray(data["A_z"][step:step + 2]).view(np.uint16)
+    return Head(*words, float(data["A_theta"][theta]), latents, float(data["A_tau"][tau]))
+
+
 @dataclass
 class Phases:
     """A program, the counters of each of its phases, and what it stores besides."""
@@ -30,7 +37,13 @@ class Phases:
     results: dict = field(default_factory=dict)
     layers: dict = field(default_factory=dict)  # inputs and weights of the layers behind attention, FP16 words
 
+    @classmethod
+    def of(cls, sizes):
+        """Nothing yet, on a core of these sizes."""
+        return cls(Program(sizes))
+
     def begin(self):
+        """A phase begins: the counters start from zero."""
         self.program.clear(counters=True)
 
     def end(self, name):
@@ -40,13 +53,13 @@ class Phases:
 
 def make_phases(sizes, head, seed=0):
     """Attention dense and masked, then projection and FFN for all tokens and for the selected ones."""
-    phases = Phases(Program(sizes))
-    _attention(phases, head)
+    phases = Phases.of(sizes)
+    attention(phases, head)
     _layers(phases, head, np.random.default_rng(seed))
     return phases
 
 
-def _attention(phases, head):
+def attention(phases, head):
     """Step t dense, with the mask and what each row keeps; step t + 1 under that mask, with and without the mass."""
     program = phases.program
     n, d = head.first.shape[1:]
