@@ -30,7 +30,7 @@ def run_program(block, program, *, sim=None):
         "load": [f"{beat:x}" for beat in program.beat_integers()],
         "stores": len(program.stored),
     }
-    result = run_job(block, "verif.core_session", job, sim=sim)
+    result = run_job(block, "verif.core_session", job, sim=sim, long=True)
     word_bytes = 2 * block.parameters.row_word
     beats = b"".join(int(beat, 16).to_bytes(word_bytes, "little") for beat in result["store"])
     busy = np.array(result["busy"], np.int64)
