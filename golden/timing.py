@@ -27,9 +27,12 @@ __all__ = ["CoreTiming", "Latencies", "Times", "row_steps"]
 class Latencies:
     """Clocks that the hardware's registers take; the defaults are those of edge."""
     command: int = 12           # from a command's start to that of one that joins it
-    array_start: int = 4        # from start until the first row's words are there
-    score: int = 11             # from the last beat of a dot product to its score
-    array_end: int = 2          # from a row's report to where its results can be read
+    array: int = 3              # from start to the first row's mask at the array
+    array_query: int = 2        # from there to where its query can come at the earliest
+    product: int = 2            # the same for MATMUL and PROJECT, whose mask is not read
+    product_query: int = 3
+    score: int = 10             # from the last beat of a dot product to its score
+    array_end: int = 1          # from a row's report to where its results can be read
     softmax: int = 36           # from start to where a row of one step can be read
     softmax_mask: int = 1       # the same, in addition where a mask is made
     spmm: int = 27              # from start to where a row of one step and one chunk can be read
@@ -86,25 +89,32 @@ class CoreTiming:
         end = max(begin, int(rows_done.max(initial=begin))) + self.latencies.done
         return Times(begin, rows_done, end, int(work))
 
-    def _array(self, counts, n_beats, begin, available):
+    def _array(self, counts, n_beats, begin, available, first, query):
+        """A plan whose clock 0 is ``begin + first``, and whose queries come ``query`` clocks later."""
         sizes, clocks = self.sizes, self.latencies
-        first = begin + clocks.array_start
-        available = None if available is None else np.maximum(available - first, 0)
+        available = query + (np.zeros(len(counts), int) if available is None else np.maximum(available - begin, 0))
         plan = schedule(
-            counts, n_beats, sizes.run_ahead, query_beats=max(1, sizes.row_word // sizes.n_lanes),
+            counts, n_beats, sizes.run_ahead, query_beats=min(sizes.row_word // sizes.n_lanes, sizes.max_beats),
             score_latency=clocks.score, available=available,
         )
-        return self._times(begin, first + plan.row_done + clocks.array_end, (counts.sum(axis=0) * n_beats).max())
+        rows_done = begin + first + plan.row_done + clocks.array_end
+        return self._times(begin, rows_done, (counts.sum(axis=0) * n_beats).max(initial=0))
+
+    def _product(self, counts, n_beats, begin, available):
+        clocks = self.latencies
+        return self._array(counts, n_beats, begin, available, clocks.product, clocks.product_query)
 
     def sddmm(self, bits, n_in, begin=0, available=None):
         """Scores under ``bits`` [rows, banks, slots]."""
-        return self._array(np.asarray(bits).sum(axis=2), words_for(n_in, self.sizes.n_lanes), begin, available)
+        counts, n_beats = np.asarray(bits), words_for(n_in, self.sizes.n_lanes)
+        counts = counts.sum(axis=2) if counts.ndim == 3 else counts
+        return self._array(counts, n_beats, begin, available, self.latencies.array, self.latencies.array_query)
 
     def matmul(self, n_rows, n_in, n_out, has_bias=False, begin=0, available=None):
         """Rows times weights."""
         columns = np.bincount(np.arange(n_out) % self.sizes.n_banks, minlength=self.sizes.n_banks)
         counts = np.broadcast_to(columns, (n_rows, self.sizes.n_banks))
-        return self._array(counts, words_for(n_in, self.sizes.n_lanes) + has_bias, begin, available)
+        return self._product(counts, words_for(n_in, self.sizes.n_lanes) + has_bias, begin, available)
 
     def project(self, n_rows, n_in, n_out, has_bias=False, begin=0):
         """Keys or values of n_rows tokens; all of them are done together."""
@@ -113,7 +123,7 @@ class CoreTiming:
         shape = sizes.slots_of(n_rows), len(units), banks, banks
         # Slots without a row take no time to speak of.
         groups = np.broadcast_to(units, shape).reshape(-1, banks)[:n_rows * len(units)]
-        times = self._array(groups.astype(np.int64), words_for(n_in, sizes.n_lanes) + has_bias, begin, None)
+        times = self._product(groups.astype(np.int64), words_for(n_in, sizes.n_lanes) + has_bias, begin, None)
         done = np.full(n_rows, times.rows_done[-1] + 2 * banks)
         return self._times(begin, done, times.work)
 

@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 
-from golden.commands import Elementwise, Opcode
-from golden.core_sizes import CoreSizes
+from golden.commands import FLAGS, Elementwise, Opcode
+from golden.core_sizes import CoreSizes, words_for
 from golden.hash_bank_mapper import BankMap, bank_counts, sddmm_cycles
 from golden.hash_format import mask_to_bitmap
 from golden.timing import CoreTiming, Latencies, row_steps
+from hw.top.array_path import ArrayPath
 from hw.top.softmax_path import SoftmaxPath
 from hw.top.vector_path import VectorPath
 from verif import datasets
+from verif.benches.array_path import ArrayProgram
 from verif.benches.softmax_path import SoftmaxProgram
 from verif.benches.vector_path import VectorProgram
 from verif.path_play import play_path
@@ -142,5 +144,43 @@ def test_vector_unit_row_by_row(parameters):
         else:
             bits = np.broadcast_to(run["density"] == 1, (20, sizes.n_banks, slots))
             times = timing.spmm(bits, command["n_in"])
+        assert result["row_done"] == times.rows_done.tolist(), run["name"]
+        assert result["clocks"] + timing.latencies.done == times.cycles
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [
+    {"max_tokens": 64},
+    {"n_banks": 8, "n_lanes": 1, "simd_lanes": 2, "max_tokens": 20, "max_head_dim": 5, "max_dim": 6, "run_ahead": 2,
+     "latent_width": 2, "latent_height": 2},
+], ids=str)
+def test_array_row_by_row(parameters):
+    """SDDMM and MATMUL on the array path's Verilog; PROJECT, of which all rows are done together, to a few clocks."""
+    block = ArrayPath(**parameters)
+    p = block.parameters
+    program = ArrayProgram(p, 1)
+    head, dim, banks = p.max_head_dim, p.max_dim, p.n_banks
+    sampled = (20, 1, 0.4, 1), (16, head, 0.4, 1), (20, head, 0.05, 1), (12, 1, 1, 0)
+    runs = [program.sddmm(n_rows=n_rows, n_in=n_in, n_keys=p.max_tokens, density=density, gated=False, mask=mask)
+            for n_rows, n_in, density, mask in sampled]
+    runs += [program.matmul(n_rows=n_rows, n_in=n_in, n_out=n_out, bias=bias, gated=False)
+             for n_rows, n_in, n_out, bias in ((15, 1, 1, False), (9, dim, dim, True), (12, dim, banks - 1, False))]
+    runs += [program.project(n_rows=18, n_in=dim, n_out=head, bias=bias, values=bias) for bias in (False, True)]
+    found = play_path(block, "verif.benches.array_path", runs, seed=1)
+    assert not found["messages"], found["messages"]
+    array = block._array.parameters
+    timing = CoreTiming(p.sizes, Latencies(score=1 + array.plan.latency))
+    for run, result in zip(runs, found["runs"], strict=True):
+        command = run["command"]
+        has_bias = bool(command["flags"] & FLAGS["bias"])
+        shape = command["n_rows"], command["n_in"], command["n_out"], has_bias
+        if command["opcode"] == Opcode.SDDMM:
+            times = timing.sddmm(np.array(run["counts"]), command["n_in"])
+        elif command["opcode"] == Opcode.MATMUL:
+            times = timing.matmul(*shape)
+        else:
+            times = timing.project(*shape)
+            assert abs(result["clocks"] - times.cycles) <= 4, run["name"]
+            continue
         assert result["row_done"] == times.rows_done.tolist(), run["name"]
         assert result["clocks"] + timing.latencies.done == times.cycles
