@@ -10,6 +10,7 @@ from hw.block import Block
 from hw.stream import Queue
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.core_parameters import CoreParameters
+from hw.top.norm_rows import NormRows
 from hw.top.port_layouts import bank_write, imem_write, value_write
 from hw.top.row_loop import RowLoop
 from hw.top.row_places import RowPlaces
@@ -29,6 +30,7 @@ class VectorPath(Block):
     * SPMM: a row whose fullest bank keeps c elements takes max(c, 1) clocks for simd_lanes elements of its result.
     * ELEMENTWISE: a clock a word, two if there are two operands. Element e of a word is in lane e % simd_lanes of
       engine e // simd_lanes.
+    * LAYER_NORM: a clock a word, in a unit of its own. Gamma and beta are read first, whatever ``limit`` is.
 
     Results come in order, whole words or groups of simd_lanes elements; a row is done when all of it is written.
     ``value_write`` goes first, so a projection may fill the banks while a command works. ``word_write`` is always
@@ -93,8 +95,10 @@ class VectorPath(Block):
         m.submodules.unit = self._unit
         m.submodules.issue = self._issue = SpmmIssue(**values)
         m.submodules.reader = self._reader = WordReader(**values)
+        m.submodules.norm = self._norm = NormRows(**values)
         m.submodules.writer = self._writer = RowWriter(**values)
         self._is_spmm = self._named(m, self.command.opcode == Opcode.SPMM, "is_spmm")
+        self._is_norm = self._named(m, self.command.opcode == Opcode.LAYER_NORM, "is_norm")
         self._decode(m)
         n_given = self._feed_rows(m)
         self._connect_memories(m)
@@ -114,11 +118,14 @@ class VectorPath(Block):
         command, lanes, word = self.command, ceil_log2(self.simd_lanes), ceil_log2(self.parameters.row_word)
         last_group = self._named(m, (command.n_in - 1)[:16] >> lanes, "last_group")
         last_word = self._named(m, (command.n_in - 1)[:16] >> word, "last_word")
-        self._is_pair = self._named(m, command.function < VectorOp.EXP, "is_pair")
         m.d.comb += [
             self._issue.turns.eq(last_group + 1),
             self._reader.last_word.eq(last_word),
-            self._reader.is_pair.eq(self._is_pair),
+            self._reader.is_pair.eq(Mux(self._is_norm, self._norm.loads, command.function < VectorOp.EXP)),
+            self._norm.start.eq(self.start & self._is_norm & (self.n_active != 0)),
+            self._norm.last_word.eq(last_word),
+            self._norm.last_lane.eq(command.n_in - 1),
+            self._norm.epsilon.as_value().eq(command.scale),
             self._writer.in_groups.eq(self._is_spmm),
             self._writer.last_result.eq(Mux(self._is_spmm, last_group, last_word)),
         ]
@@ -147,13 +154,24 @@ class VectorPath(Block):
             (command.destination, command.destination_stride),
         )):
             m.d.comb += [placing.first[index].eq(first), placing.stride[index].eq(stride)]
+        reader, loads = self._reader, self._norm.loads
+        beta = self._named(m, (command.source_2 + command.source_2_stride)[: len(place[1])], "beta_place")
+        asked = Signal(name="coefficients_asked")
+        with m.If(self.start):
+            m.d.sync += asked.eq(0)
+        with m.Elif(loads & reader.rows.ready):
+            m.d.sync += asked.eq(1)
         m.d.comb += [
             self._issue.rows.payload.eq(placed.payload.row),
             self._issue.rows.valid.eq(placed.valid & self._is_spmm & places.source.ready),
-            self._reader.rows.payload.eq(Cat(place[0], place[1])),
-            self._reader.rows.valid.eq(placed.valid & ~self._is_spmm & places.source.ready),
+            reader.rows.payload.eq(Mux(
+                loads, Cat(command.source_2[: len(place[0])], beta), Cat(place[0], place[1])
+            )),
+            reader.rows.valid.eq(Mux(loads, ~asked, placed.valid & ~self._is_spmm & places.source.ready)),
             places.source.payload.eq(place[2]),
-            placed.ready.eq(places.source.ready & Mux(self._is_spmm, self._issue.rows.ready, self._reader.rows.ready)),
+            placed.ready.eq(
+                places.source.ready & ~loads & Mux(self._is_spmm, self._issue.rows.ready, reader.rows.ready)
+            ),
             places.source.valid.eq(placed.valid & placed.ready),
         ]
         connect(m, places.sink, self._writer.places)
@@ -166,8 +184,9 @@ class VectorPath(Block):
 
     @property
     def _rows_inside(self):
-        """Rows of one command each that may be between their beginning and their write."""
-        return SpmmIssue.latency + self._unit.latency + 4
+        """Rows of one step or word each that may be between their beginning and their write."""
+        through_unit = SpmmIssue.latency + self._unit.latency
+        return max(through_unit, WordReader.latency + self._norm.words_inside) + 4
 
     def _connect_memories(self, m):
         issue, reader = self._issue, self._reader
@@ -187,13 +206,15 @@ class VectorPath(Block):
         unit, terms, words = self._unit.command, self._issue.terms, self._reader.words
         payload = unit.payload
         value, word = self.value_write, self.word_write
-        offered = self._named(m, terms.valid | words.valid, "offered")
+        offered = self._named(m, terms.valid | (words.valid & ~self._is_norm), "offered")
         writes = self._named(m, value.valid | word.valid, "writes")
         m.d.comb += [
             unit.valid.eq(offered | writes),
             value.ready.eq(unit.ready),
             terms.ready.eq(unit.ready & ~writes),
-            words.ready.eq(unit.ready & ~writes),
+            words.ready.eq(Mux(self._is_norm, self._norm.words.ready, unit.ready & ~writes)),
+            self._norm.words.payload.eq(words.payload),
+            self._norm.words.valid.eq(words.valid & self._is_norm),
             payload.operation.eq(
                 Mux(writes, VectorOp.WRITE_BANK, Mux(self._is_spmm, VectorOp.SPMM, self.command.function))
             ),
@@ -228,14 +249,18 @@ class VectorPath(Block):
 
     def _collect(self, m):
         """Results to the writer, and rows that are written."""
-        result, writer = self._unit.result, self._writer
+        result, normalised, writer = self._unit.result, self._norm.results, self._writer
         for element, target in enumerate(writer.results.payload):
             engine, lane = divmod(element, self.simd_lanes)
             word = result.payload["values"][engine][lane][:16]
             if engine == 0:
                 word = Mux(self._is_spmm, result.payload.rounded[lane], word)
-            m.d.comb += target.eq(word)
-        m.d.comb += [writer.results.valid.eq(result.valid), result.ready.eq(writer.results.ready)]
+            m.d.comb += target.eq(Mux(self._is_norm, normalised.payload[element], word))
+        m.d.comb += [
+            writer.results.valid.eq(result.valid | normalised.valid),
+            result.ready.eq(writer.results.ready),
+            normalised.ready.eq(writer.results.ready),
+        ]
         connect(m, writer.write, flipped(self.imem_write))
 
         self._is_running = Signal(name="is_running")
@@ -250,15 +275,15 @@ class VectorPath(Block):
 
     def _count(self, m, offered, n_given):
         """What is counted of this clock, in registers."""
-        terms, result = self._issue.terms, self._unit.result
+        terms, words, results = self._issue.terms, self._reader.words, self._writer.results
         counted = Signal(self.counters.shape(), name="counted")
         n_enabled = sum(terms.payload.enable)
         m.d.sync += [
             counted.issues.eq(offered & terms.ready),
             counted.spmm_terms.eq(Mux(terms.valid & terms.ready, n_enabled, 0)),
-            counted.waits_for_write.eq(result.valid & ~result.ready),
+            counted.waits_for_write.eq(results.valid & ~results.ready),
             counted.waits_for_rows.eq(
-                self._is_running & ~offered & (n_given == self.limit) & (n_given != self.n_active)
+                self._is_running & ~(terms.valid | words.valid) & (n_given == self.limit) & (n_given != self.n_active)
             ),
         ]
         m.d.comb += self.counters.eq(counted)

@@ -7,6 +7,7 @@ from golden.commands import FLAGS, Command, Elementwise, Opcode
 from golden.core_checks import has_two_operands
 from golden.core_memories import Memories, Words
 from golden.core_sizes import words_for
+from golden.layer_norm_unit import encode_epsilon
 from golden.row_walker import walk
 from verif.benches.softmax_path import mask_word
 from verif.bfm import Gate, Source
@@ -131,16 +132,24 @@ class VectorProgram:
             for row, place in enumerate(first)
         ]
 
-    def _places(self, n_rows, n_words, n_matrices):
-        """Matrices in IMEM that do not meet, as ``(first, stride)``; fewer rows if there is not enough room."""
+    def _places(self, n_rows, n_words, n_matrices, n_pairs=0):
+        """Matrices in IMEM that do not meet, as ``(first, stride)``; fewer rows if there is not enough room.
+
+        The last ``n_pairs`` of them have two rows.
+        """
         rng, depth = self.rng, self.parameters.imem_depth
         strides = [n_words + int(rng.integers(0, 3)) for _ in range(n_matrices)]
-        while sum((n_rows - 1) * stride + n_words for stride in strides) > depth:
+
+        def lengths():
+            return [((n_rows if index < n_matrices - n_pairs else 2) - 1) * stride + n_words
+                    for index, stride in enumerate(strides)]
+
+        while sum(lengths()) > depth:
             if max(strides) > n_words:
                 strides = [n_words] * n_matrices
             else:
                 n_rows -= 1
-        lengths = [(n_rows - 1) * stride + n_words for stride in strides]
+        lengths = lengths()
         slack = depth - sum(lengths)
         gaps = np.diff(np.sort(rng.integers(0, slack + 1, n_matrices)), prepend=0)
         first, places = 0, [None] * n_matrices
@@ -153,8 +162,8 @@ class VectorProgram:
     # SPMM ----------------------------------------------------------------------------------------------------------
 
     def spmm(self, *, n_rows=None, n_keys=None, n_in=None, density=None, gated=None, mask=None, beside=None,
-             **options):
-        """A run of SPMM on values that are written before it, or were beside the run before."""
+             how=None, **options):
+        """A run of SPMM on values that are written before it (``how``), or were beside the run before."""
         p, rng, sizes, memories = self.parameters, self.rng, self.parameters.sizes, self._memories
         n_in = n_in or int(rng.integers(1, p.max_head_dim + 1))
         n_keys = n_keys or int(rng.integers(1, p.max_tokens + 1))
@@ -176,7 +185,7 @@ class VectorProgram:
         bits = bitmap[rows, :, :slots]
         extra = {}
         if not spare:
-            how = str(rng.choice(["words", "values_before"]))
+            how = how or str(rng.choice(["words", "values_before"]))
             extra = self._values(how, bank_address, chunks, slots, bits.any(axis=0))
         if rng.integers(2) if beside is None else beside:
             extra |= self._values_beside(range(bank_address, bank_address + chunks * slots))
@@ -275,6 +284,33 @@ class VectorProgram:
             extra=self._values_beside() if beside else {},
             allowed={"rows": [n * reads for n in range(len(rows) + 1)]}, counted=counted, n_reads=reads * len(rows),
             **options,
+        )
+
+    # LAYER_NORM ----------------------------------------------------------------------------------------------------
+
+    def layer_norm(self, *, n_rows=None, n_in=None, gated=None, beside=None, **options):
+        """A run of LAYER_NORM; what is beyond n_in in a row's last word may be undefined."""
+        p, rng = self.parameters, self.rng
+        word = p.sizes.row_word
+        n_in = n_in or int(rng.integers(1, p.max_dim + 1))
+        n_words = words_for(n_in, word)
+        n_rows, (target, source, coefficients) = self._places(
+            min(n_rows or int(rng.integers(1, p.max_tokens + 1)), p.max_tokens), n_words, 3, 1
+        )
+        tokens, rows = self._rows(n_rows, gated)
+        load = self._operand(source, rows, n_in) + self._operand(coefficients, np.arange(2), n_in)
+        command = Command(
+            opcode=Opcode.LAYER_NORM, flags=FLAGS["gated"] if tokens is not None else 0, n_rows=n_rows, n_in=n_in,
+            source=source[0], source_stride=source[1], source_2=coefficients[0], source_2_stride=coefficients[1],
+            destination=target[0], destination_stride=target[1],
+            scale=encode_epsilon(float(rng.choice([1e-5, 1e-2, 1]))) | int(rng.integers(2)) << 18,
+        )
+        counted = core_vector.layer_norm(self._memories, command, rows)
+        beside = bool(rng.integers(2)) if beside is None else beside
+        return self._run(
+            command, tokens, rows, word, load=load, extra=self._values_beside() if beside else {},
+            allowed={"rows": [(n + 2) * n_words for n in range(len(rows) + 1)]}, counted=counted,
+            n_reads=(len(rows) + 2) * n_words, n_words=n_words, **options,
         )
 
     def _operand(self, place, rows, n_in):

@@ -6,7 +6,10 @@ import pytest
 
 from golden.commands import Elementwise
 from hw.package import build_package
+from hw.top.norm_rows import NormRows
+from hw.top.row_writer import RowWriter
 from hw.top.vector_path import VectorPath
+from hw.top.word_reader import WordReader
 from verif import lint
 from verif.benches.vector_path import VectorProgram
 from verif.path_play import play_path
@@ -38,7 +41,7 @@ def play(block, runs):
         if found is not None:
             counters = {"vector_issues": found["counters"]["issues"]["total"],
                         "spmm_terms": found["counters"]["spmm_terms"]["total"]}
-            assert counters == {"spmm_terms": 0, **run["counted"]}, run["name"]
+            assert counters == {"vector_issues": 0, "spmm_terms": 0, **run["counted"]}, run["name"]
     return result
 
 
@@ -53,8 +56,10 @@ def test_commands(parameters):
     """Runs of all kinds, in any order; some are cut off by a reset, and the next one must not notice."""
     block = VectorPath(**parameters)
     program = VectorProgram(block.parameters, SEED)
-    kinds = [program.spmm, program.elementwise]
-    runs = [program.spmm(gated=True, n_rows=1), program.spmm(density=0), program.elementwise(n_rows=1)]
+    kinds = [program.spmm, program.elementwise, program.layer_norm]
+    runs = [program.spmm(gated=True, n_rows=1), program.spmm(density=0), *(kind(n_rows=1) for kind in kinds)]
+    runs += [program.spmm(how=how, beside=False, density=0.5) for how in ("words", "values_before")]
+    runs += [program.elementwise(beside=True), program.spmm()]
     for stall in ("none", "random", "bursty"):
         for limit in ("all", "random", "bursty"):
             for abort in (None, int(program.rng.integers(1, 150)), None):
@@ -69,17 +74,23 @@ def test_commands(parameters):
 def test_no_clock_is_lost():
     """One command a clock, from row to row too; two clocks for a word of two operands."""
     block = VectorPath(max_tokens=64, omem_depth=800, imem_depth=600, max_head_dim=16)
+    norm = NormRows(**block.parameters.values())
     program = VectorProgram(block.parameters, SEED)
     common = {"n_rows": 40, "gated": False, "beside": False}
     runs = [program.spmm(density=density, n_in=n_in, n_keys=64, **common)
             for density in (0, 0.05, 0.4, 1) for n_in in (3, 16)]
     runs += [program.elementwise(function=function, n_in=n_in, **common)
              for function in (Elementwise.ADD, Elementwise.GELU) for n_in in (5, 32)]
+    runs += [program.layer_norm(n_in=n_in, **common) for n_in in (1, 8, 9, 32)]
     result = play(block, runs)
     for run, found in zip(runs, result["runs"], strict=True):
         if "n_steps" in run:
             assert busy(found) == run["n_steps"], run["name"]
             assert found["clocks"] == block.latency + run["n_steps"] or run["density"] > 0, run["name"]
+        elif "n_words" in run:
+            # A row waits for its own last word twice; its way begins at start, and anew behind gamma and beta.
+            latency = 2 * WordReader.latency + norm.latency + RowWriter.latency + 1
+            assert found["clocks"] == run["n_reads"] + 2 * (run["n_words"] - 1) + latency, run["name"]
         else:
             # The first word of a pair is read a clock before its command.
             assert busy(found) in (run["n_reads"], run["n_reads"] - 1), run["name"]
