@@ -26,7 +26,7 @@ __all__ = ["CoreTiming", "Latencies", "Times", "row_steps"]
 @dataclass(frozen=True, kw_only=True)
 class Latencies:
     """Clocks that the hardware's registers take; the defaults are those of edge."""
-    command: int = 12           # from a command's start to that of one that joins it
+    command: int = 16           # from a command's start to that of one that joins it
     array: int = 3              # from start to the first row's mask at the array
     array_query: int = 2        # from there to where its query can come at the earliest
     product: int = 2            # the same for MATMUL and PROJECT, whose mask is not read
@@ -148,13 +148,13 @@ class CoreTiming:
         work = np.full(n_rows, words_for(n_in, self.sizes.row_word) * n_operands)
         return self._vector(work, begin, available, self.latencies.elementwise)
 
-    def head(self, bits, n_in, n_out=None):
+    def head(self, bits, n_in, n_out=None, makes_mask=False):
         """SDDMM, SOFTMAX and SPMM of an attention head under ``bits``, row by row at the same time; with ``n_out`` the
         dense product of its outputs too. ``{"sddmm": Times, ...}``."""
         bits = np.asarray(bits)
         clocks = self.latencies
         found = {"sddmm": self.sddmm(bits, n_in)}
-        found["softmax"] = self.softmax(bits, clocks.command, found["sddmm"].rows_done)
+        found["softmax"] = self.softmax(bits, clocks.command, found["sddmm"].rows_done, makes_mask)
         found["spmm"] = self.spmm(bits, n_in, 2 * clocks.command, found["softmax"].rows_done)
         if n_out is not None:
             # The array is free for it when the scores are done.

@@ -87,11 +87,11 @@ def test_clocks(run):
 
 
 def test_cycle_model(run):
-    """The model of golden.timing tells the clocks of every unit, to a few."""
+    """The model of golden.timing tells the clocks of every unit."""
     _, head, sizes, results, _, counters = run
     timing = CoreTiming(sizes)
     mask = results["mask"].astype(bool)
     for name, kept in ((DENSE, np.ones_like(mask)), (MASKED, mask)):
-        times = timing.head(bits_of(kept, sizes), head.first.shape[2])
+        times = timing.head(bits_of(kept, sizes), head.first.shape[2], makes_mask=name == DENSE)
         for unit, command in (("array", "sddmm"), ("softmax", "softmax"), ("vector", "spmm")):
-            assert abs(times[command].cycles - counters[name][f"{unit}_busy"]) <= 12, (name, command)
+            assert abs(times[command].cycles - counters[name][f"{unit}_busy"]) <= 2, (name, command)
