@@ -1,5 +1,8 @@
 """``python -m hw balance``: which multiplier spreads the non-zeros of given masks best over the banks."""
 
+import zlib
+from zipfile import BadZipFile
+
 import numpy as np
 from tabulate import tabulate
 
@@ -41,15 +44,19 @@ def run(options):
 def _masks(options):
     """The masks as booleans [masks, rows, columns]."""
     try:
-        content = np.load(options.file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UsageError(f"cannot read masks from {options.file!r}: {error}") from None
-    if isinstance(content, np.lib.npyio.NpzFile):
-        if options.key not in content.files:
-            raise UsageError(f"--key must be one of {', '.join(content.files)}, not {options.key!r}")
-        content = content[options.key]
-    if content.dtype.kind not in "bui" or content.ndim < 2 or not content.size:
-        raise UsageError(f"masks must be integers or booleans with rows and columns, not {content.dtype} of shape {content.shape}")
+        with open(options.file, "rb") as file:
+            content = np.load(file, allow_pickle=False)
+            if isinstance(content, np.lib.npyio.NpzFile):
+                if options.key not in content.files:
+                    raise UsageError(f"--key must be one of {', '.join(content.files)}, not {options.key!r}")
+                content = content[options.key]
+    except OSError as error:
+        raise UsageError(f"cannot read masks from {options.file!r}: {error.strerror or error}") from None
+    except (ValueError, EOFError, BadZipFile, zlib.error):
+        raise UsageError(f"masks must be in a .npy or .npz file of plain arrays, which {options.file!r} is not") from None
+    kinds, words = (np.uint8, "bytes") if options.packed else (("bool", "integral"), "integers or booleans")
+    if not np.isdtype(content.dtype, kinds) or content.ndim < 2 or not content.size:
+        raise UsageError(f"masks must be {words} with rows and columns, not {content.dtype} of shape {content.shape}")
     if options.packed:
-        content = np.unpackbits(content.astype(np.uint8), axis=-1, bitorder="little")
+        content = np.unpackbits(content, axis=-1, bitorder="little")
     return content.reshape(-1, *content.shape[-2:]).astype(bool)

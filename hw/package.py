@@ -25,6 +25,8 @@ def build_package(blocks, memory="model", progress=lambda stage: None):
     """
     emission = Emission(memory)
     for name, block in blocks.items():
+        if f"{name}.v" in (COMMON_FILE, MACRO_FILE):
+            raise ValueError(f"a top must have another name than {name!r}, whose file holds what the blocks share")
         progress(name)
         emission.add_top(block, name)
     progress("writing Verilog")

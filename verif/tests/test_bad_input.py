@@ -266,6 +266,11 @@ def test_bad_counts(option, value):
     refused(call("verif", "bitonic_sorter", f"{option}={value}"), option, value)
 
 
+@pytest.mark.parametrize("name", ["common", "macros"])
+def test_top_name_of_a_shared_file(tmp_path, name):
+    refused(invoke("verilog", tmp_path, "bitonic_sorter", "-p", "n=2", f"--name={name}"), "name", repr(name))
+
+
 def test_unknown_memory_form(tmp_path):
     refused(invoke("verilog", tmp_path, "vector_unit", "--memory", "sram"), "'sram'", "model", "macro")
 
