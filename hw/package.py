@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from hw.emit import Emission, comment, summary
 TOOLS = ("amaranth", "pyosys")
 COMMON_FILE = "common.v"
 MACRO_FILE = "macros.v"
+MANIFEST = "manifest.json"
 
 
 def build_package(blocks, memory="model", progress=lambda stage: None):
@@ -56,7 +58,7 @@ def build_package(blocks, memory="model", progress=lambda stage: None):
         "macros": emission.macros,
     }
     files["files.f"] = "".join(f"{file}\n" for file in order)
-    files["manifest.json"] = json.dumps(manifest, indent=2) + "\n"
+    files[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
     return files
 
 
@@ -102,8 +104,12 @@ def _text(value):
 
 
 def write_files(folder, files):
-    """Put ``{name: text}`` into a folder; on any error nothing half-written is left behind."""
+    """Put ``{name: text}`` into a folder; on any error nothing half-written is left behind.
+
+    A package replaces the one that was there: files that the old manifest lists and the new package has not are removed.
+    """
     folder = Path(folder)
+    old = _listed(folder / MANIFEST) - set(files) if MANIFEST in files else set()
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -113,6 +119,8 @@ def write_files(folder, files):
                 (staging / name).write_text(text)
             for name in files:
                 os.replace(staging / name, folder / name)
+            for name in old:
+                (folder / name).unlink(missing_ok=True)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
     except OSError:
@@ -120,3 +128,12 @@ def write_files(folder, files):
             if not any(path.iterdir()):
                 path.rmdir()
         raise
+
+
+def _listed(manifest):
+    """The Verilog files that a manifest lists; none if it is no manifest."""
+    try:
+        names = json.loads(manifest.read_text())["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    return {name for name in names if re.fullmatch(r"\w+\.v", name)}

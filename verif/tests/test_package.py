@@ -92,3 +92,15 @@ def test_nothing_half_written(tmp_path):
     with pytest.raises(OSError):
         write_files(target, {"good.v": "module a;\nendmodule\n", "bad/name.v": "x"})
     assert not (tmp_path / "new").exists()
+
+
+def test_a_package_replaces_the_one_that_was_there(tmp_path):
+    (tmp_path / "mine.v").write_text("module mine;\nendmodule\n")
+    two = {name: make_block(name, "tiny") for name in ("dot_product_unit", "bitonic_sorter")}
+    for blocks in (two, {"sorter": two["bitonic_sorter"]}):
+        files = build_package(blocks)
+        write_files(tmp_path, files)
+        assert {path.name for path in tmp_path.iterdir()} == {*files, "mine.v"}
+    (tmp_path / "manifest.json").write_text("[")
+    write_files(tmp_path, build_package({"other": two["bitonic_sorter"]}))
+    assert (tmp_path / "sorter.v").exists()
