@@ -28,6 +28,7 @@ class Chain(Block):
         "reads": "words of IMEM that it reads as rows",
         "reads_too": "words of IMEM that it reads as second operands",
         "writes": "words of IMEM that it writes",
+        "tokens_ascending": "no row comes twice in the token list",
         "begin": "the command begins, and the core was idle",
         "join": "the command begins, and joins the chain",
         "softmax_busy": "a SOFTMAX is at work",
@@ -41,6 +42,7 @@ class Chain(Block):
             "reads": In(EXTENT),
             "reads_too": In(EXTENT),
             "writes": In(EXTENT),
+            "tokens_ascending": In(1),
             "begin": In(1),
             "join": In(1),
             "softmax_busy": In(1),
@@ -65,7 +67,11 @@ class Chain(Block):
             return result
 
         gated = FLAGS["gated"]
-        same_rows = (before.n_rows == command.n_rows) & (((before.flags ^ command.flags) & gated) == 0)
+        same_rows = (
+            (before.n_rows == command.n_rows)
+            & (((before.flags ^ command.flags) & gated) == 0)
+            & (((command.flags & gated) == 0) | self.tokens_ascending)
+        )
         same_kept = (
             (before.destination == command.source) & (before.mask == command.mask) & (before.n_out == command.n_out)
         )

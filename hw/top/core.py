@@ -78,7 +78,7 @@ class Core(Block):
             self.error_command.eq(controller.error_command),
             self.busy.eq(controller.busy),
             *(getattr(controller, name).eq(getattr(load_store, name))
-              for name in ("tokens_valid", "token_count", "token_largest")),
+              for name in ("tokens_valid", "token_count", "token_largest", "tokens_ascending")),
         ]
         for index, unit in ((Unit.ARRAY, array), (Unit.SOFTMAX, softmax), (Unit.VECTOR, vector)):
             self._direct(m, index, unit)

@@ -52,6 +52,7 @@ class LoadStore(Block):
         "tokens_valid": "there is a whole list",
         "token_count": "its entries",
         "token_largest": "its largest entry",
+        "tokens_ascending": "no row comes twice in it",
     }
 
     def __init__(self, **parameters):
@@ -87,6 +88,7 @@ class LoadStore(Block):
             "tokens_valid": Out(1),
             "token_count": Out(range(p.max_tokens + 1)),
             "token_largest": Out(token_width),
+            "tokens_ascending": Out(1),
         }
 
     def circuit(self):
@@ -102,7 +104,7 @@ class LoadStore(Block):
         }
         m.d.comb += [self.which.eq(command.function), self.token.eq(tokens.token)]
         m.d.comb += [self.tokens_valid.eq(tokens.is_valid), self.token_count.eq(tokens.count),
-                     self.token_largest.eq(tokens.largest)]
+                     self.token_largest.eq(tokens.largest), self.tokens_ascending.eq(tokens.is_ascending)]
         is_running = Signal()
         step = Signal()  # one beat is taken from the load stream, or read for the store stream
         is_last, address, part = self._walk(m, step, is_store)

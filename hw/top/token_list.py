@@ -35,6 +35,7 @@ class TokenList(Block):
         "is_valid": "there is a whole list",
         "count": "its entries",
         "largest": "its largest entry, 0 where it is empty",
+        "is_ascending": "each entry is larger than the one before, so that no row comes twice",
         "read_enable": "read an entry",
         "read_address": "which one",
         "read_row": "the entry read last",
@@ -55,6 +56,7 @@ class TokenList(Block):
             "is_valid": Out(1),
             "count": Out(range(p.max_tokens + 1)),
             "largest": Out(width),
+            "is_ascending": Out(1),
             "read_enable": In(1),
             "read_address": In(width),
             "read_row": Out(width),
@@ -66,6 +68,8 @@ class TokenList(Block):
         count = Signal(range(self.max_tokens + 1))
         largest = Signal(self.parameters.row_width)
         is_valid = Signal()
+        is_ascending = Signal()
+        is_larger = Signal()
         m.d.comb += [
             self.token.write.eq(self.append),
             self.token.address.eq(count),
@@ -79,13 +83,17 @@ class TokenList(Block):
             self.count.eq(count),
             self.largest.eq(largest),
             self.is_valid.eq(is_valid),
+            self.is_ascending.eq(is_ascending),
+            is_larger.eq(self.row > largest),
         ]
         with m.If(self.append):
             m.d.sync += count.eq(count + 1)
-            with m.If(self.row > largest):
+            with m.If(is_larger):
                 m.d.sync += largest.eq(self.row)
+            with m.If(~is_larger & (count != 0)):
+                m.d.sync += is_ascending.eq(0)
         with m.If(self.complete):
             m.d.sync += is_valid.eq(1)
         with m.If(self.restart):
-            m.d.sync += [count.eq(0), largest.eq(0), is_valid.eq(0)]
+            m.d.sync += [count.eq(0), largest.eq(0), is_valid.eq(0), is_ascending.eq(1)]
         return m
