@@ -213,6 +213,6 @@ class LayerNormUnit(Block):
             memory.write_address.eq(written.slot),
             memory.write_data.eq(Cat(written.gamma, written.beta)),
             memory.read_enable.eq(pipe.advance),
-            memory.read_address.eq(pipe.register(slot, name="slot_1", stages=OutputLane.coefficient_stage - 1)),
+            memory.read_address.eq(pipe.register(slot, name="slot_late", stages=OutputLane.coefficient_stage - 1)),
         ]
         return data.View(self.parameters.coefficients, memory.read_data)

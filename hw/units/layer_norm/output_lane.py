@@ -31,7 +31,7 @@ class OutputLane(Block):
         "beta": "FP16, with gamma",
         "result": "FP16, `latency` advances after the deviation",
     }
-    coefficient_stage = 2
+    coefficient_stage = 3
     latency = coefficient_stage + FusedMultiplyAdd.latency
 
     def __init__(self):
@@ -48,25 +48,27 @@ class OutputLane(Block):
         m = Module()
         pipe = Pipeline(m, advance=self.advance)
 
-        # 1. The product, in [1/4, 1) unless it is 0.
+        # 1 and 2. The product, in [1/4, 1) unless it is 0.
         m.submodules.product = product = TruncatedMultiplier(
             multiplicand_width=tables.DEVIATION_WIDTH,
             multiplier_width=tables.ROOT_FRACTION + 1,
             dropped=tables.PRODUCT_DROPPED,
             centre=tables.PRODUCT_CENTRE,
+            pipelined=True,
         )
         exponent = Signal(signed(_EXPONENT_WIDTH - 1))
         m.d.comb += [
+            product.advance.eq(self.advance),
             product.multiplicand.eq(self.deviation.significand),
             product.multiplier.eq(Cat(self.root.fraction, 1)),
             exponent.eq(self.deviation.places + self.root.exponent.as_signed()),
         ]
-        significand = pipe.register(product.product, name="product_1")
-        exponent = pipe.register(exponent, name="exponent_1")
-        sign = pipe.register(self.deviation.negative, name="sign_2", stages=2)
-        is_nan = pipe.register(self.root.has_special, name="is_nan_2", stages=2)
+        significand = pipe.register(product.product, name="product_2")
+        exponent = pipe.register(exponent, name="exponent_2", stages=2)
+        sign = pipe.register(self.deviation.negative, name="sign_3", stages=3)
+        is_nan = pipe.register(self.root.has_special, name="is_nan_3", stages=3)
 
-        # 2 and 3. One rounding.
+        # 3 and 4. One rounding.
         sizes = {"width": tables.PRODUCT_FRACTION, "exponent_width": _EXPONENT_WIDTH}
         m.submodules.subnormal = subnormal = SubnormalShift(**sizes)
         m.submodules.pack = pack = RoundPack(format="fp16", **sizes)
@@ -75,13 +77,13 @@ class OutputLane(Block):
             subnormal.significand.eq(Mux(upper, significand, significand << 1)),
             subnormal.exponent.eq((FP16.bias - 2 + upper) - exponent),
             pack.sign.eq(sign),
-            pack.exponent.eq(pipe.register(subnormal.exponent, name="exponent_2")),
-            pack.significand.eq(pipe.register(subnormal.shifted, name="significand_2")),
-            pack.sticky.eq(pipe.register(subnormal.lost, name="sticky_2")),
+            pack.exponent.eq(pipe.register(subnormal.exponent, name="exponent_3")),
+            pack.significand.eq(pipe.register(subnormal.shifted, name="significand_3")),
+            pack.sticky.eq(pipe.register(subnormal.lost, name="sticky_3")),
             pack.is_nan.eq(is_nan),
         ]
 
-        # 3 to 6.
+        # 4 to 7.
         m.submodules.fma = fma = FusedMultiplyAdd(format="fp16")
         m.d.comb += [
             fma.advance.eq(self.advance),
