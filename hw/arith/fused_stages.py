@@ -54,19 +54,18 @@ class FusedProduct(Block):
         subtract = Signal()
         m.d.comb += [product_sign.eq(self.a.sign ^ self.b.sign), subtract.eq(product_sign ^ self.c.sign)]
 
-        m.submodules.aligner = aligner = LogShifter(width=window, amount_width=bits_for(window))
+        m.submodules.aligner = aligner = LogShifter(width=window + 1, amount_width=bits_for(window), arithmetic=True)
         amount = Signal(len(aligner.amount))
         third = Cat(self.c.fraction, self.c.hidden)
         lost = Signal(p)
         m.d.comb += [
             amount.eq(self._amount(m, len(amount))),
-            aligner.value.eq(Cat(Const(0, window - p), third)),
+            aligner.value.eq(Cat(Const(0, window - p), third, Const(0, 1)) ^ subtract.replicate(window + 1)),
             aligner.amount.eq(amount),
             # Which of its bits leave the window: known earlier than from the shifter.
             lost.eq(third & self._at_least(m, amount, range(window - p + 1, window + 1))),
         ]
-        addend = Signal(window)
-        m.d.comb += addend.eq(aligner.shifted ^ subtract.replicate(window))
+        addend = aligner.shifted[:-1]
 
         heap = Heap(m, "product", 2 * p)
         first, second = (Cat(operand.fraction, operand.hidden) for operand in (self.a, self.b))

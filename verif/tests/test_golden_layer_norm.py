@@ -6,6 +6,7 @@ import pytest
 from golden import layer_norm_tables as tables
 from golden.floats import FP16, decode, from_float64, is_nan, to_float64
 from golden.layer_norm_unit import decode_epsilon, encode_epsilon, layer_norm, normalise
+from verif.datasets import workload
 
 ONE, LARGEST = 0x3C00, 0x7BFF
 COUNTS = (1, 2, 3, 16, 100, 1000, 1152, 2048, 4096)
@@ -69,6 +70,22 @@ def test_error(kind, epsilon):
         assert (np.where(enable, error, 0) <= np.maximum(4 * last_place(wanted), 2.0**-21 * np.abs(factor))).all()
     print(f"{kind}: {worst:.3f} ulp")
     assert tables.error_bound() < 1.5 and tables.absolute_error() < 2.0**-21
+
+
+def test_real_rows():
+    """Rows of a diffusion transformer: its queries, keys and values, and tokens, where the workload has them."""
+    data = workload()
+    epsilon, n_rows = encode_epsilon(1e-5), 0
+    for name in {"A_fc1_in", "A_qkv"} & set(data):
+        words = data[name].view(np.uint16)
+        words = words.reshape(-1, words.shape[-1])
+        enable = np.ones(words.shape, bool)
+        wanted = exact(words, enable, epsilon)
+        error = np.abs(to_float64(FP16, normalise(words, enable, epsilon)) - wanted) / last_place(wanted)
+        print(f"{name}: {len(words)} rows of {words.shape[1]}, {error.max():.3f} ulp, {error.mean():.3f} on average")
+        assert error.max() < 1
+        n_rows += len(words)
+    assert n_rows > 1000
 
 
 def test_gamma_and_beta():
