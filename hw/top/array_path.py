@@ -1,6 +1,6 @@
 """ArrayPath: the commands of the dot-product units: MATMUL, SDDMM and PROJECT."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -280,10 +280,9 @@ class ArrayPath(Block):
         return written
 
     def _follow(self, m, collector, finished):
-        """Rows that are written, until they are all and the array is empty."""
+        """Rows that are written, until they are all; by then the array has reported each of them, and is empty."""
         array, plan = self._array, self._plan
         n_done = Signal.like(self.rows_done, name="n_done")
-        n_inside = Signal(array.parameters.row_width, name="n_inside")  # rows of which the array did not report
         is_running = Signal()
         row_is_done = Signal()
         m.d.comb += [
@@ -293,9 +292,8 @@ class ArrayPath(Block):
                 self.imem_write.valid & self.imem_write.ready & collector.groups.payload.ends_row,
             )),
             self.rows_done.eq(n_done),
-            self.done.eq(is_running & (n_done == self.n_active) & (n_inside == 0)),
+            self.done.eq(is_running & (n_done == self.n_active)),
         ]
-        m.d.sync += n_inside.eq(n_inside + (array.mask.valid & array.mask.ready) - array.row_done.valid)
         with m.If(self.start):
             m.d.sync += [is_running.eq(1), n_done.eq(0)]
         with m.Else():
