@@ -26,7 +26,7 @@ endif
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick synth demo readme figures list clean
+.PHONY: help setup verilog test test-quick test-core synth demo readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,13 +48,17 @@ verilog: $(VENV)/ready ## Verilog of all blocks, or of UNIT, in build/verilog/CO
 	@mkdir -p $(TMPDIR)
 	$(PY) -m hw verilog $(BLOCK) --memory $(MEMORY) -o $(BUILD)/verilog/$(CONFIG)
 
-test: $(VENV)/ready ## every test
+test: $(VENV)/ready ## every test but those of the core
 	@mkdir -p $(TMPDIR)
-	$(PY) -m pytest -n 2 --dist worksteal
+	$(PY) -m pytest -n 2 --dist worksteal -m 'not core'
 
 test-quick: $(VENV)/ready ## the tests that are fast
 	@mkdir -p $(TMPDIR)
-	$(PY) -m pytest -n 2 --dist worksteal -m 'not slow'
+	$(PY) -m pytest -n 2 --dist worksteal -m 'not slow and not core'
+
+test-core: $(VENV)/ready ## the core: its paths, random programs, a real head on edge
+	@mkdir -p $(TMPDIR)
+	$(PY) -m pytest -n 2 --dist worksteal -m core
 
 synth: $(VENV)/ready ## area (and delay) of all blocks, or of UNIT, in build/synth
 	@mkdir -p $(TMPDIR)

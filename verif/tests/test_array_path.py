@@ -16,6 +16,8 @@ from verif import lint
 from verif.benches.array_path import ArrayProgram
 from verif.path_play import play_path
 
+pytestmark = pytest.mark.core
+
 SEED = int(os.environ.get("SEED", "1"))
 SETUP = "verif.benches.array_path"
 LATENT = {"latent_width": 2, "latent_height": 2}

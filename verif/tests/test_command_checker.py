@@ -9,6 +9,8 @@ from golden.core_sizes import CoreSizes
 from hw.top.command_checker import CommandChecker
 from verif.harness import run_job
 
+pytestmark = pytest.mark.core
+
 SEED = int(os.environ.get("SEED", "1"))
 POINTS = [
     {},

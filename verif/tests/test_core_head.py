@@ -17,7 +17,7 @@ from verif.core_session import run_program
 from verif.demo.program import MULTIPLIER, Phases, attention, head_of
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.core,
     pytest.mark.skipif(not shutil.which("g++"), reason="this core is too large for Icarus, and Verilator needs g++"),
 ]
 

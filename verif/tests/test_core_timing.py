@@ -17,6 +17,8 @@ from verif.benches.softmax_path import SoftmaxProgram
 from verif.benches.vector_path import VectorProgram
 from verif.path_play import play_path
 
+pytestmark = pytest.mark.core
+
 EDGE = CoreSizes(n_banks=16, n_lanes=16, simd_lanes=16, max_tokens=256, max_head_dim=32, max_dim=128)
 NO_LATENCY = Latencies(**{name: 0 for name in Latencies.__dataclass_fields__})
 

@@ -8,6 +8,8 @@ from hw.top.row_walker import RowWalker
 from verif.harness import Result, run_job
 from verif.simulator import choose
 
+pytestmark = pytest.mark.core
+
 SEED = int(os.environ.get("SEED", "1"))
 POINTS = [
     (False, {"n_banks": 4, "n_slots": 8, "max_turns": 3}),

@@ -10,6 +10,8 @@ from verif import lint
 from verif.benches.softmax_path import SoftmaxProgram
 from verif.path_play import play_path
 
+pytestmark = pytest.mark.core
+
 SEED = int(os.environ.get("SEED", "1"))
 SETUP = "verif.benches.softmax_path"
 LATENT = {"latent_width": 2, "latent_height": 2}

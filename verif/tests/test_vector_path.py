@@ -14,6 +14,8 @@ from verif import lint
 from verif.benches.vector_path import VectorProgram
 from verif.path_play import play_path
 
+pytestmark = pytest.mark.core
+
 SEED = int(os.environ.get("SEED", "1"))
 LATENT = {"latent_width": 2, "latent_height": 2}
 POINTS = [
