@@ -26,7 +26,11 @@ endif
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
 
 .DEFAULT_GOAL := help
+<<<<<<< Updated upstream
 .PHONY: help setup verilog test test-quick test-core synth demo readme figures list clean
+=======
+.PHONY: help setup verilog test test-quick formal formal-quick synth demo readme figures list clean
+>>>>>>> Stashed changes
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +63,14 @@ test-quick: $(VENV)/ready ## the tests that are fast
 test-core: $(VENV)/ready ## the core: its paths, random programs, a real head on edge
 	@mkdir -p $(TMPDIR)
 	$(PY) -m pytest -n 2 --dist worksteal -m core
+
+formal: $(VENV)/ready ## prove all properties, or those of UNIT; renews docs/formal.md
+	@mkdir -p $(TMPDIR)
+	$(PY) -m verif.formal $(if $(UNIT),$(UNIT),--table docs/formal.md)
+
+formal-quick: $(VENV)/ready ## the properties that take seconds
+	@mkdir -p $(TMPDIR)
+	$(PY) -m verif.formal --quick $(UNIT)
 
 synth: $(VENV)/ready ## area (and delay) of all blocks, or of UNIT, in build/synth
 	@mkdir -p $(TMPDIR)

@@ -18,7 +18,7 @@ from hw.verilog import split_modules, tidy
 
 MEMORY_BODIES = ("model", "macro")
 
-_DIRECTIONS = {"input": PortDirection.Input, "output": PortDirection.Output}
+DIRECTIONS = {"input": PortDirection.Input, "output": PortDirection.Output}
 
 # opt_clean runs before opt_dff so that the latter sees plain enables and resets.
 YOSYS_RUNNER = """
@@ -124,7 +124,7 @@ class Emission:
                 block,
                 name=name,
                 platform=self,
-                ports={port: (value, _DIRECTIONS[direction]) for port, (direction, value) in ports.items()},
+                ports={port: (value, DIRECTIONS[direction]) for port, (direction, value) in ports.items()},
                 emit_src=False,
             )
         self._parents.pop()

@@ -1,0 +1,1 @@
+"""Formal properties of the emitted Verilog, and the engines that prove them."""

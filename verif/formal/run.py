@@ -1,0 +1,161 @@
+"""Runs a property: builds its checker for each size, sees that its covers are reached, asks its engine."""
+
+import re
+import resource
+from dataclasses import dataclass
+
+import numpy as np
+
+from verif.formal import exhaustive, netlist, registry, solver
+from verif.formal.checker import Checker
+
+__all__ = ["Result", "run", "run_numbered"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """``holds`` is True, False or None (unknown); ``verdict`` says it in words; seconds of processor time."""
+
+    holds: bool | None
+    verdict: str
+    depth: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one size: a ``problem`` in words, if there is one, with ``holds`` False or None; what was looked at."""
+
+    holds: bool | None = True
+    problem: str = ""
+    depth: int = 0
+    cases: int = 0
+
+
+def run(prop, folder, edit=str):
+    """The :class:`Result` of a property; files are left in ``folder``. ``edit`` may change the Verilog."""
+    start = _processor_time()
+    depth = cases = 0
+    for name, blocks in _groups(prop):
+        checker = Checker(**blocks)
+        for block in blocks.values():
+            checker.prefix = f"{block.module_name}: " if len(blocks) > 1 else ""
+            prop.check(checker, block)
+        size_folder = folder / name
+        graph = netlist.build(checker, size_folder, edit)
+        outcome = _ENGINES[prop.engine](prop, checker, graph, size_folder)
+        depth, cases = max(depth, outcome.depth), cases + outcome.cases
+        if outcome.problem:
+            return Result(outcome.holds, f"{outcome.problem} ({name})", depth, _processor_time() - start)
+    return Result(True, _VERDICTS[prop.engine].format(depth=depth, cases=cases), depth, _processor_time() - start)
+
+
+def run_numbered(index, chosen, folder):
+    """:func:`run` for a process of its own: the property by its number in ``registry.properties(*chosen)``."""
+    prop = registry.properties(*chosen)[index]
+    return run(prop, folder / f"{index:03}-{prop.unit}")
+
+
+def _processor_time():
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in usage)
+
+
+def _groups(prop):
+    """``(name, {instance: block})`` of each checker: combinational blocks of all sizes share one."""
+    blocks = {}
+    for parameters in prop.sizes:
+        words = [prop.block.__name__, *(f"{name}={value}" for name, value in parameters.items())]
+        blocks[re.sub(r"\W+", "-", "-".join(words))[:100]] = prop.block(**parameters)
+    if prop.engine == "sat":
+        return [(prop.block.__name__, {f"dut_{index}": block for index, block in enumerate(blocks.values())})]
+    return [(name, {"dut": block}) for name, block in blocks.items()]
+
+
+def _outputs(checker, kind):
+    names = checker.claims if kind == "fails" else checker.covers
+    return {f"{kind}_{index}": name for index, name in enumerate(names)}
+
+
+def _missed_cover(prop, checker, graph, folder):
+    """A sentence about the first cover that is not reached, or None."""
+    for output, name in _outputs(checker, "reaches").items():
+        graph.write(folder / "cover.aig", [output])
+        if solver.search(folder / "cover.aig", prop.reach or prop.depth, prop.timeout).holds is not False:
+            return f"not reached within {prop.reach or prop.depth} clocks: {name}"
+    return None
+
+
+def _solve(engine):
+    def solve(prop, checker, graph, folder):
+        path = folder / "claims.aig"
+        graph.write(path, list(_outputs(checker, "fails")))
+        answer = engine(path, prop)
+        (folder / "abc.log").write_text(answer.log)
+        if answer.holds is None:
+            return Outcome(None, f"unknown after {prop.timeout} s", answer.depth)
+        if not answer.holds:
+            return Outcome(False, _counterexample(prop, checker, graph, folder, answer.depth), answer.depth)
+        missed = _missed_cover(prop, checker, graph, folder)
+        if missed:
+            return Outcome(False, missed)
+        return Outcome(depth=prop.depth if prop.engine == "bmc" else answer.depth)
+    return solve
+
+
+def _counterexample(prop, checker, graph, folder, depth):
+    """Which claim fails first; a waveform is left in the folder."""
+    for output, name in _outputs(checker, "fails").items():
+        graph.write(folder / "failing.aig", [output])
+        answer = solver.search(folder / "failing.aig", depth + 2, prop.timeout, witness="failing.aiw")
+        if answer.holds is False:
+            netlist.waveform(folder, "failing.aiw", "failing.vcd")
+            return f"fails in clock {answer.depth}: {name}"
+    return f"fails in clock {depth}"
+
+
+def _evaluate(prop, checker, graph, folder):
+    """Every combination of the enumerated inputs."""
+    tally = exhaustive.evaluate(graph, checker.enumerated, folder, prop.timeout)
+    if tally.failing:
+        output, bits = tally.failing
+        inputs = "".join(f"{name} = {bit}\n" for name, bit in zip(graph.inputs, bits) if name)
+        (folder / "failing.txt").write_text(inputs)
+        return Outcome(False, f"fails: {_outputs(checker, 'fails')[output]}")
+    for name, reached in zip(checker.covers, tally.reached, strict=True):
+        if not reached:
+            return Outcome(False, f"not reached: {name}")
+    if prop.expected is not None:
+        problem = _wrong_results(prop, checker, tally)
+        if problem:
+            return Outcome(False, problem)
+    return Outcome(cases=tally.cases)
+
+
+def _wrong_results(prop, checker, tally):
+    """A sentence about the results that are not the model's, or None."""
+    choices = [np.asarray(words) for _, words in checker.enumerated.values()]
+    words = [axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")]
+    expected = np.asarray(prop.expected(next(iter(checker.blocks.values())), *words)).astype(np.uint64)
+    bits = expected[:, None] >> np.arange(tally.results.shape[1], dtype=np.uint64) & np.uint64(1)
+    wrong = np.flatnonzero((tally.results != bits).any(axis=1))
+    if not len(wrong):
+        return None
+    first = ", ".join(f"{name} {word[wrong[0]]:#x}" for name, word in zip(checker.enumerated, words))
+    return f"{len(wrong)} results differ from the model's, the first for {first}"
+
+
+_ENGINES = {
+    "pdr": _solve(lambda path, prop: solver.prove(path, prop.timeout)),
+    "bmc": _solve(lambda path, prop: solver.search(path, prop.depth, prop.timeout)),
+    "sat": _solve(lambda path, prop: solver.prove(path, prop.timeout)),
+    "exhaustive": _evaluate,
+    "class": _evaluate,
+}
+_VERDICTS = {
+    "pdr": "proved",
+    "bmc": "bounded: holds for {depth} clocks",
+    "sat": "proved for all inputs",
+    "exhaustive": "holds for all {cases:,} inputs",
+    "class": "by class: holds for {cases:,} inputs",
+}

@@ -1,0 +1,153 @@
+"""Hash bank mapper: the map is the one that is specified, a bijection, and both directions keep the stream contract."""
+
+from amaranth.hdl import Array, Cat, Const, Signal, unsigned
+
+from hw.arith.modular_inverse import ModularInverse
+from hw.units.hash_bank_mapper import HashBankMapper
+from verif.formal.properties import Property
+from verif.formal.streams import obey, one_to_one, stable
+
+
+def _fixed_multiplier(c, block):
+    """A multiplier given at run time is chosen once, any odd one; returns it, or the constant."""
+    p = block.parameters
+    if not p.is_runtime:
+        return Const(p.constant or 0, max(1, p.index_width))
+    multiplier = c.constant(len(block.hash_multiplier), "multiplier")
+    c.drive(block.hash_multiplier, multiplier)
+    return multiplier | 1
+
+
+def _location(p, index, multiplier):
+    """Bank and address by the formula of the block's documentation, a port's width each."""
+    w, b = p.index_width, p.bank_width
+    index = index[:w]
+    hashed = (index * multiplier)[:w] if p.hash == "multiplicative" else index
+    if p.hash in ("multiplicative", "range"):
+        bank, address = hashed >> (w - b), hashed[:w - b]
+    else:
+        bank, address = index[:b], index >> b
+        if p.hash == "xor_fold":
+            for low in range(b, w, b or 1):
+                bank = bank ^ index[low:low + b]
+    return Cat((bank + Const(0, 1))[:max(1, b)], (address + Const(0, 1))[:max(1, w - b)])
+
+
+def specification(c, block):
+    """Forward: the location is that of the formula; each lane by itself."""
+    p = block.parameters
+    multiplier = _fixed_multiplier(c, block)
+    obey(c, block.index)
+    stable(c, location=block.location)
+
+    def expected(indices):
+        lanes = [_location(p, indices.index[lane], multiplier) for lane in range(p.n_indices)]
+        banks = max(1, p.bank_width)
+        return Cat(Cat(lane[:banks] for lane in lanes), Cat(lane[banks:] for lane in lanes))
+
+    one_to_one(c, block.index, block.location, capacity=1, latency=1, expected=expected)
+
+
+def there_and_back(c, block):
+    """Locations go straight into ``slot``: what comes out of ``column`` is the index, so no two share a slot."""
+    p = block.parameters
+    _fixed_multiplier(c, block)
+    obey(c, block.index)
+    c.drive(block.slot.payload, block.location.payload)
+    c.drive(block.slot.valid, block.location.valid)
+    c.drive(block.location.ready, block.slot.ready)
+    stable(c, column=block.column)
+
+    def expected(indices):
+        index = Array(indices.index)
+        in_range = [Cat(index[lane][:p.index_width], Const(0, 1)) < p.n_columns for lane in range(p.n_indices)]
+        used = (1 << p.index_width) - 1
+        return Cat(Cat(index[lane] & used for lane in range(p.n_indices)), Cat(in_range))
+
+    # The search for the inverse of a multiplier given at run time delays the first column.
+    runtime = p.is_runtime
+    one_to_one(c, block.index, block.column, capacity=2, latency=2, expected=expected, full_rate=not runtime,
+               bounded_wait=not runtime)
+
+
+def back_and_there(c, block):
+    """Columns go straight into ``index``: what comes out of ``location`` is the slot, so every slot has an index."""
+    p = block.parameters
+    _fixed_multiplier(c, block)
+    obey(c, block.slot)
+    c.drive(block.index.payload.as_value(), block.column.payload.index.as_value())
+    c.drive(block.index.valid, block.column.valid)
+    c.drive(block.column.ready, block.index.ready)
+    stable(c, location=block.location)
+
+    def expected(slots):
+        banks = [bank & ((1 << p.bank_width) - 1) for bank in slots.bank]
+        addresses = [address & ((1 << p.address_width) - 1) for address in slots.address]
+        return Cat(*banks, *addresses)
+
+    runtime = p.is_runtime
+    one_to_one(c, block.slot, block.location, capacity=2, latency=2, expected=expected, full_rate=not runtime,
+               bounded_wait=not runtime)
+
+
+def both_directions(c, block):
+    """Each direction by itself keeps the contract while the other one, and the multiplier, do what they like."""
+    obey(c, block.slot, block.index)
+    stable(c, location=block.location, column=block.column)
+    for name, source, sink in (("location", block.index, block.location), ("column", block.slot, block.column)):
+        inside = Signal(2, name=f"{name}s_inside")
+        c.m.d.sync += inside.eq(inside + (source.valid & source.ready) - (sink.valid & sink.ready))
+        c.claim(f"{name}: valid when a beat is inside, of which there is at most one",
+                (inside == sink.valid))
+    c.claim("a free place makes index ready", block.index.ready == (~block.location.valid | block.location.ready))
+
+
+def inverse(c, block):
+    """A ready inverse is that of the present number, and it is ready width + 1 clocks after a change."""
+    number = Signal(unsigned(block.width))
+    c.drive(block.number, number)
+    c.m.d.comb += number.eq(c.free(block.width, "choice") | 1)
+    product = Signal(block.width)
+    c.m.d.comb += product.eq(number * block.inverse)
+    c.claim("number times inverse is one", ~block.ready | (product == 1))
+    before = c.register(number, "number_before")
+    unchanged = Signal(range(block.width + 2))
+    same = Signal()
+    c.m.d.comb += same.eq((before == number) & (unchanged != 0))
+    with c.m.If(~same):
+        c.m.d.sync += unchanged.eq(1)
+    with c.m.Elif(unchanged <= block.width):
+        c.m.d.sync += unchanged.eq(unchanged + 1)
+    c.claim("ready width + 1 clocks after the change", block.ready == (same & (unchanged == block.width + 1)))
+    c.cover("ready", block.ready)
+
+
+def _sizes(**common):
+    return [{"n_columns": columns, "n_banks": banks, **common}
+            for columns, banks in ((64, 4), (64, 8), (100, 8), (5, 8), (1, 1), (33, 1))]
+
+
+CONSTANTS = _sizes() + _sizes(multiplier=45) + [
+    {"n_columns": 200, "n_banks": 16, "n_indices": 2}, {"n_columns": 4096, "n_banks": 64, "multiplier": 2531},
+    {"n_columns": 1000, "n_banks": 16},
+]
+OTHERS = [{**size, "hash": hash} for hash in ("modular", "range", "xor_fold") for size in _sizes()]
+RUNTIME = [{"n_columns": columns, "n_banks": banks, "multiplier": "runtime"}
+           for columns, banks in ((8, 2), (13, 4), (16, 16), (1, 1))]
+
+PROPERTIES = [
+    Property("hash_bank_mapper", "location is that of the formula; stream contract", HashBankMapper,
+             CONSTANTS + OTHERS, specification),
+    Property("hash_bank_mapper", "location is that of the formula for every odd k (free); stream contract",
+             HashBankMapper, RUNTIME, specification),
+    Property("hash_bank_mapper", "bijection: column of location is the index, in_range tells columns",
+             HashBankMapper, CONSTANTS + OTHERS, there_and_back),
+    Property("hash_bank_mapper", "bijection: location of column is the slot", HashBankMapper, CONSTANTS + OTHERS,
+             back_and_there),
+    Property("hash_bank_mapper", "bijection for every odd k (free): column of location is the index",
+             HashBankMapper, RUNTIME, there_and_back),
+    Property("hash_bank_mapper", "both directions keep the contract while k changes at any time",
+             HashBankMapper, RUNTIME, both_directions),
+    Property("hash_bank_mapper", "inverse of every odd k, whenever it changes", ModularInverse,
+             [{"width": width} for width in (1, 2, 3, 4, 5)], inverse),
+]

@@ -1,0 +1,117 @@
+"""The formal checks find hand-made bugs in the emitted Verilog, wrong claims, and situations never reached."""
+
+import dataclasses
+import re
+
+import pytest
+
+from hw.stream import RegisterSlice
+from verif.formal import __main__ as command
+from verif.formal import registry, solver, table
+from verif.formal.properties import Property
+from verif.formal.run import Result, run
+from verif.formal.streams import moves, stable
+
+# Unit, block, size, and the bug: what in the Verilog becomes what.
+BUGS = {
+    "valid held a clock too long": (
+        "stream_helpers", "RegisterSlice", {"width": 8}, r"sink__valid <= source__valid;",
+        "sink__valid <= source__valid | (sink__valid & ~source__valid & sink__payload[0]);"),
+    "a full skid buffer takes another beat": (
+        "stream_helpers", "SkidBuffer", {"width": 8}, r"if \(!is_full\) waiting <=", "waiting <="),
+    "a queue's pointer wraps one word late": (
+        "stream_helpers", "Queue", {"width": 2, "depth": 4, "storage": "memory"}, r"ring_write_address == 2'h2",
+        "1'h0"),
+    "a fork forgets who has the beat": (
+        "stream_helpers", "StreamFork", {"width": 4, "n": 2}, r"served <= source__ready \? 2'h0 : satisfied",
+        "served <= 2'h0"),
+    "a memory forwards the old word": (
+        "memory", "MemoryBank", {"depth": 4, "width": 3, "read_during_write": "new"}, r"read_data <= forwarded",
+        "read_data <= read_port__data"),
+    "a shifter loses a sticky bit": (
+        "building_blocks", "LogShifter", {"width": 12, "amount_width": 4, "sticky": True}, r"lost_8, lost_4", "lost_4"),
+}
+
+
+def _property(unit, block):
+    return next(prop for prop in registry.properties((unit,)) if prop.block.__name__ == block)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS)
+def test_finds(bug, tmp_path):
+    unit, block, size, pattern, replacement = BUGS[bug]
+    prop = dataclasses.replace(_property(unit, block), sizes=[size])
+
+    def edit(text):
+        changed, count = re.subn(pattern, replacement, text)
+        assert count, f"nothing in the Verilog looks like {pattern}:\n{text}"
+        return changed
+
+    result = run(prop, tmp_path, edit)
+    assert result.holds is False and result.verdict.startswith("fails"), result
+
+
+def _slice_property(check, **options):
+    return Property("stream_helpers", "a statement", RegisterSlice, [{"width": 2}], check, **options)
+
+
+def test_a_wrong_claim_fails_and_names_the_claim_and_the_clock(tmp_path):
+    def check(c, block):
+        c.claim("the sink is never valid", ~block.sink.valid)
+
+    result = run(_slice_property(check), tmp_path)
+    assert result.holds is False and result.verdict.startswith("fails in clock 2: the sink is never valid")
+    assert list(tmp_path.glob("*/failing.vcd*"))
+
+
+def test_a_property_about_nothing_fails(tmp_path):
+    def check(c, block):
+        c.assume(~block.source.valid)
+        stable(c, sink=block.sink)
+
+    result = run(_slice_property(check, depth=10), tmp_path)
+    assert result.holds is False and result.verdict.startswith("not reached within 10 clocks: sink is stalled")
+
+
+def test_what_no_engine_decides_is_no_success(tmp_path, monkeypatch):
+    def check(c, block):
+        c.claim("anything", moves(block.source) | ~moves(block.source) | block.sink.valid)
+
+    monkeypatch.setattr(solver, "_run", lambda *arguments: solver.Answer(None, 0, ""))
+    result = run(_slice_property(check), tmp_path)
+    assert result.holds is None and result.verdict.startswith("unknown after")
+
+
+def test_bounded_results_are_called_bounded(tmp_path):
+    def check(c, block):
+        stable(c, sink=block.sink)
+
+    result = run(_slice_property(check, engine="bmc", depth=8), tmp_path)
+    assert result.holds is True and result.verdict == "bounded: holds for 8 clocks" and result.depth == 8
+
+
+def test_table_says_how_many_hold():
+    prop = _slice_property(None)
+    text = table.document([(prop, Result(True, "proved", 4, 1.2)), (prop, Result(None, "unknown after 600 s", 9, 600))])
+    assert "1 of 2 properties hold" in text and "unknown after 600 s" in text
+
+
+def test_sizes_are_told_in_few_words():
+    assert table.sizes_text([{}]) == "-"
+    assert table.sizes_text([{"width": width, "signed": True} for width in range(1, 65)]) == (
+        "width=1 to 64; signed=true (64 sizes)")
+    assert table.sizes_text([{"n": 2}, {"n": 4, "k": None}]) == "n=2, 4; k=none in some (2 sizes)"
+
+
+def test_command_line(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.argv", ["formal", "stream", "--list"])
+    with pytest.raises(SystemExit, match="2"):
+        command.main()
+    assert "no properties of unit 'stream'" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", ["formal", "--quick", "--table", "x.md"])
+    with pytest.raises(SystemExit, match="2"):
+        command.main()
+    monkeypatch.setattr("sys.argv", ["formal", "--list", "memory", "-o", str(tmp_path)])
+    assert command.main() == 0
+    assert capsys.readouterr().out.count("memory: ") == len(registry.properties(("memory",)))
