@@ -26,11 +26,7 @@ endif
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
 
 .DEFAULT_GOAL := help
-<<<<<<< Updated upstream
-.PHONY: help setup verilog test test-quick test-core synth demo readme figures list clean
-=======
-.PHONY: help setup verilog test test-quick formal formal-quick synth demo readme figures list clean
->>>>>>> Stashed changes
+.PHONY: help setup verilog test test-quick test-core formal formal-quick synth demo readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
