@@ -50,11 +50,12 @@ class LayerNormUnit(Block):
       It may change while the unit is empty.
     * ``normalised``: a beat for each beat: ``values`` (0 where not enabled), ``enable``, ``last``.
 
-    Mean and variance are those of the enabled elements, any number of them. Nothing cancels: the row's sum is exact,
-    and each deviation is the difference of two integers that are exact in a frame 2**30 times finer than the row's
-    range. An infinity or NaN among the elements makes the row's results NaN. With z what gamma is multiplied with, the
-    error is at most ``|gamma| * (1.5 ulp of z + 2**-21) + 1/2 ulp of y``; if beta is 0, 4 ulp or ``|gamma| * 2**-21``.
-    A row without elements gives zeros, one whose elements are all the same gives beta.
+    Mean and variance are those of the enabled elements, any number n of them: they are counted. Nothing cancels: the
+    row's sum is exact, and each deviation, times n, is the difference of two integers that are exact in a frame 2**30
+    times finer than the row's range. Only the sum of their squares is divided by n, its reciprocal found by lines. An
+    infinity or NaN among the elements makes the row's results NaN. With z what gamma is multiplied with, the error is
+    at most ``|gamma| * (1.5 ulp of z + 2**-21) + 1/2 ulp of y``; if beta is 0, 4 ulp or ``|gamma| * 2**-21``. A row
+    without elements gives zeros, one whose elements are all the same gives beta.
 
     Three phases work on different rows: sum, number and range, while the elements are buffered; deviations and the sum
     of their squares, while these are buffered; the reciprocal root, products and rounding. Timing: ``element`` is
