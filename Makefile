@@ -91,7 +91,6 @@ figures: $(VENV)/ready ## measure the README's figures anew; needs LIBERTY
 	      $(PY) -m hw synth $$unit --config $$config --recipe $$recipe --liberty $(LIBERTY) -o $(BUILD)/synth || exit; \
 	    done; \
 	  done; \
-	  $(PY) -m hw synth vector_unit --config tiny --recipe $$recipe --liberty $(LIBERTY) -o $(BUILD)/synth || exit; \
 	done
 	$(PY) -m hw readme --reports $(BUILD)/synth
 
