@@ -94,7 +94,7 @@ def _load(program, head, query=None, keys=None, values=None):
 def _layers(phases, head, rng):
     """The output projection and an FFN with GELU, on the attention's output, with random weights."""
     program, d = phases.program, head.first.shape[2]
-    width = min(2 * d, program.sizes.max_dim // 4)
+    width = min(4 * d, program.sizes.max_dim // 4)
     shapes = {"projection": (d, width), "fc1": (width, 4 * width), "fc2": (4 * width, width)}
     for name, shape in shapes.items():
         weights = (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float16)
