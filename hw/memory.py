@@ -106,10 +106,6 @@ class MemoryBank(Block):
 
     def circuit(self):
         m = Module()
-        m.submodules.words = words = Memory(shape=self.width, depth=self.depth, init=[])
-        write_port = words.write_port(granularity=self.granularity)
-        read_port = words.read_port(domain="comb")
-
         if self.ports == "single":
             read_address = write_address = self.address
             read = self.read_enable & ~self.write_enable.any()
@@ -117,13 +113,7 @@ class MemoryBank(Block):
             read_address, write_address = self.read_address, self.write_address
             read = self.read_enable
 
-        m.d.comb += [
-            write_port.addr.eq(write_address),
-            write_port.data.eq(self.write_data),
-            write_port.en.eq(self.write_enable),
-            read_port.addr.eq(read_address),
-        ]
-        word = read_port.data
+        word = self._only_word(m) if self.depth == 1 else self._words(m, read_address, write_address)
         if self.read_during_write == "new":
             meets = Signal()
             forwarded = Signal(self.width)
@@ -141,3 +131,25 @@ class MemoryBank(Block):
             m.d.sync += read_register.eq(word)
         m.d.comb += self.read_data.eq(read_register)
         return m
+
+    def _words(self, m, read_address, write_address):
+        """The array; returns the word at read_address."""
+        m.submodules.words = words = Memory(shape=self.width, depth=self.depth, init=[])
+        write_port = words.write_port(granularity=self.granularity)
+        read_port = words.read_port(domain="comb")
+        m.d.comb += [
+            write_port.addr.eq(write_address),
+            write_port.data.eq(self.write_data),
+            write_port.en.eq(self.write_enable),
+            read_port.addr.eq(read_address),
+        ]
+        return read_port.data
+
+    def _only_word(self, m):
+        """A single word is a register: tools warn of an array whose address is constant."""
+        word = Signal(self.width, name="only_word", reset_less=True)
+        part = self.width // self.parameters.n_enables
+        for index, enable in enumerate(self.write_enable):
+            with m.If(enable):
+                m.d.sync += word.word_select(index, part).eq(self.write_data.word_select(index, part))
+        return word

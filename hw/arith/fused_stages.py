@@ -86,11 +86,12 @@ class FusedProduct(Block):
     def _at_least(self, m, amount, thresholds):
         """Whether the amount is at least each threshold; the comparisons of its last bits are shared."""
         last = Signal(8, name="last_at_least")
-        m.d.comb += last.eq(Cat(amount[:3] >= value for value in range(8)))
+        m.d.comb += last.eq(Cat(Const(1, 1), *(amount[:3] >= value for value in range(1, 8))))
         upper, reached = amount[3:], []
         for high in range(thresholds[0] >> 3, (thresholds[-1] >> 3) + 1):
             above, equal = Signal(name=f"above_{high}"), Signal(name=f"equal_{high}")
-            m.d.comb += [above.eq(upper > high), equal.eq(upper == high)]
+            can_be_above = high < (1 << len(upper)) - 1
+            m.d.comb += [above.eq(upper > high if can_be_above else 0), equal.eq(upper == high)]
             reached += [above | (equal & last[value & 7]) for value in thresholds if value >> 3 == high]
         return Cat(reached)
 

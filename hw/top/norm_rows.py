@@ -82,7 +82,8 @@ class NormRows(Block):
             coefficient.payload.slot.eq(index),
             element.valid.eq(self.words.valid & ~loads),
             element.payload["values"].eq(words.left),
-            element.payload.enable.eq(Cat(~is_last | (lane <= self.last_lane) for lane in range(len(words.left)))),
+            # A row's last word has at least one element.
+            element.payload.enable.eq(Cat(1, *(~is_last | (lane <= self.last_lane) for lane in range(1, len(words.left))))),
             element.payload.last.eq(is_last),
             unit.epsilon.eq(self.epsilon),
             self.results.payload.eq(unit.normalised.payload["values"]),

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.core
 SEED = int(os.environ.get("SEED", "1"))
 LATENT = {"latent_width": 2, "latent_height": 2}
 POINTS = [
-    (False, {"n_lanes": 2, "simd_lanes": 2, "max_tokens": 16, "max_head_dim": 11, "omem_depth": 100,
-             "imem_depth": 150}),
-    (True, {"n_banks": 2, "n_lanes": 1, "simd_lanes": 1, "max_tokens": 2, "max_head_dim": 1, "max_dim": 1,
-            "imem_depth": 6, "vmem_depth": 2, "omem_depth": 2, "n_masks": 1, **LATENT}),
+    (True, {"n_lanes": 2, "simd_lanes": 2, "max_tokens": 16, "max_head_dim": 11, "omem_depth": 100,
+            "imem_depth": 150}),
+    (False, {"n_banks": 2, "n_lanes": 1, "simd_lanes": 1, "max_tokens": 2, "max_head_dim": 1, "max_dim": 1,
+             "imem_depth": 6, "vmem_depth": 2, "omem_depth": 2, "n_masks": 1, **LATENT}),
     (True, {"n_banks": 2, "n_lanes": 4, "simd_lanes": 4, "max_tokens": 23, "max_head_dim": 10, "imem_depth": 100,
             "vmem_depth": 80, "n_masks": 3}),
     (True, {"n_banks": 8, "n_lanes": 1, "simd_lanes": 1, "max_tokens": 40, "max_head_dim": 5, "max_dim": 17}),
@@ -75,15 +75,15 @@ def test_commands(parameters):
 @pytest.mark.slow
 def test_no_clock_is_lost():
     """One command a clock, from row to row too; two clocks for a word of two operands."""
-    block = VectorPath(max_tokens=64, omem_depth=800, imem_depth=600, max_head_dim=16)
+    block = VectorPath(n_lanes=2, simd_lanes=2, max_tokens=32, omem_depth=800, imem_depth=600, vmem_depth=128)
     norm = NormRows(**block.parameters.values())
     program = VectorProgram(block.parameters, SEED)
-    common = {"n_rows": 40, "gated": False, "beside": False}
-    runs = [program.spmm(density=density, n_in=n_in, n_keys=64, **common)
-            for density in (0, 0.05, 0.4, 1) for n_in in (3, 16)]
+    common = {"n_rows": 12, "gated": False, "beside": False}
+    runs = [program.spmm(density=density, n_in=n_in, n_keys=32, **common)
+            for density in (0, 0.2, 1) for n_in in (3, 16)]
     runs += [program.elementwise(function=function, n_in=n_in, **common)
              for function in (Elementwise.ADD, Elementwise.GELU) for n_in in (5, 32)]
-    runs += [program.layer_norm(n_in=n_in, **common) for n_in in (1, 8, 9, 32)]
+    runs += [program.layer_norm(n_in=n_in, **common) for n_in in (1, 9, 32)]
     result = play(block, runs)
     for run, found in zip(runs, result["runs"], strict=True):
         if "n_steps" in run:

@@ -32,7 +32,7 @@ class SquareLane(Block):
         pipe = Pipeline(m, advance=Const(1))
         heap = Heap(m, "square", 2 * tables.DEVIATION_WIDTH)
         add_square(m, heap, self.deviation.significand, "square_partial")
-        square = pipe.register(heap.total(), name="square_1")
+        square = pipe.register(heap.total(), name="whole_square")
         places = pipe.register(self.deviation.places, name="places_1")
         half_width = bits_for(tables.SQUARE_FRACTION // 2) - 1
         m.submodules.shifter = shifter = LogShifter(width=tables.SQUARE_FRACTION, amount_width=1 + half_width)
