@@ -26,7 +26,7 @@ endif
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick test-core formal formal-quick synth demo readme figures list clean
+.PHONY: help setup verilog test test-quick test-core formal formal-quick synth fpga demo readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,14 @@ formal-quick: $(VENV)/ready ## the properties that take seconds
 synth: $(VENV)/ready ## area (and delay) of all blocks, or of UNIT, in build/synth
 	@mkdir -p $(TMPDIR)
 	$(PY) -m hw synth $(BLOCK) $(if $(LIBERTY),--liberty $(LIBERTY)) -o $(BUILD)/synth
+
+fpga: $(VENV)/fpga-ready ## LUTs, DSPs, block RAMs and clock of all blocks, or of UNIT, on an ECP5
+	@mkdir -p $(TMPDIR)
+	PATH=$(CURDIR)/$(VENV)/bin:$$PATH $(PY) -m hw fpga $(BLOCK) -o $(BUILD)/fpga
+
+$(VENV)/fpga-ready: $(VENV)/ready requirements-fpga.txt
+	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-fpga.txt
+	@touch $@
 
 demo: $(VENV)/demo-ready ## an attention head on the core's Verilog: figures and a picture in build/demo
 	@mkdir -p $(TMPDIR)

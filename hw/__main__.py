@@ -14,6 +14,7 @@ from hw.emit import MEMORY_BODIES, summary
 from hw.package import build_package, write_files
 from hw.params import kind_of
 from hw.registry import BLOCKS, PRESETS, make_block, unit_class
+from hw.synthesis import fpga
 from hw.synthesis.command import add_arguments as add_synthesis_arguments
 from hw.synthesis.command import run as run_synthesis
 from hw.verilog_subset import RESERVED
@@ -122,6 +123,11 @@ def main(arguments=None):
     add_block_arguments(synth, several=True)
     add_synthesis_arguments(synth)
     synth.set_defaults(run=synthesise)
+
+    implementer = commands.add_parser("fpga", help="implement on an ECP5: LUTs, DSPs, block RAMs, clock frequency")
+    add_block_arguments(implementer, several=True)
+    fpga.add_arguments(implementer)
+    implementer.set_defaults(run=lambda options: fpga.run(options, blocks_from(options)))
 
     balancer = commands.add_parser("balance", help="find the hash multiplier that suits given masks")
     balance.add_arguments(balancer)

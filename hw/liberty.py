@@ -6,7 +6,7 @@ import re
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 # Timing and power tables are nine tenths of a library and of no use here.
@@ -37,10 +37,37 @@ class Cell:
     storage: str | None = None  # "flip-flop", "latch", "clock gate" or None
     inputs: dict = field(default_factory=dict)
     functions: dict = field(default_factory=dict)
+    state: tuple = ()  # how the flip-flop changes, as the library says it, as (rule, expression)
+    state_names: tuple = ()  # what expressions call its value and its complement
+    clock_gate: dict = field(default_factory=dict)  # of a clock gate, the pins by role: clock, enable, test, out
 
     def truth(self, pin):
         """The truth table of an output over ``inputs``, first input slowest; None if it is not a plain function."""
         return truth_table(self.functions[pin], list(self.inputs)) if self.functions[pin] else None
+
+    @cached_property
+    def behaviour(self):
+        """What two cells have in common that can replace each other pin by pin; None if that cannot be told."""
+        if self.storage == "flip-flop":
+            return tuple(sorted(self.inputs)), tuple(sorted(self.functions.items())), self.state
+        if self.storage or not self.functions or any(self.truth(pin) is None for pin in self.functions):
+            return None
+        pins = sorted(self.inputs)
+        return tuple(pins), tuple((pin, truth_table(text, pins)) for pin, text in sorted(self.functions.items()))
+
+    @cached_property
+    def interchangeable(self):
+        """The pairs of input pins that may be exchanged without changing any output."""
+        if self.storage or self.behaviour is None:
+            return []
+
+        def exchanged(first, second):
+            pins = list(self.inputs)
+            at, to = pins.index(first), pins.index(second)
+            pins[at], pins[to] = pins[to], pins[at]
+            return all(truth_table(text, pins) == self.truth(pin) for pin, text in self.functions.items())
+
+        return [pair for pair in combinations(self.inputs, 2) if exchanged(*pair)]
 
 
 @dataclass(frozen=True)
@@ -73,6 +100,21 @@ class Library:
     def buffer(self):
         """The smallest buffer: the driver that is assumed at every input."""
         return self._gate((0, 1), 1)
+
+    @cached_property
+    def inverter(self):
+        """The smallest inverter."""
+        return self._gate((1, 0), 1)
+
+    @cached_property
+    def strengths(self):
+        """``{cell: [cells of the same function, smallest first]}``, where there are several."""
+        families = {}
+        for cell in self.cells.values():
+            if cell.usable and cell.behaviour and cell.area > 0:
+                families.setdefault(cell.behaviour, {}).setdefault(cell.area, cell)  # of equal ones the first
+        names = [[family[area].name for area in sorted(family)] for family in families.values()]
+        return {name: family for family in names if len(family) > 1 for name in family}
 
     @cached_property
     def full_adder(self):
@@ -150,9 +192,13 @@ def read(path):
 @dataclass
 class _Group:
     kind: str
-    name: str
+    arguments: list
     values: dict
     groups: list
+
+    @property
+    def name(self):
+        return self.arguments[0] if self.arguments else ""
 
 
 def _group(tokens, at):
@@ -162,7 +208,7 @@ def _group(tokens, at):
     kind, (arguments, at) = tokens[at], _arguments(tokens, at + 1)
     if tokens[at] != "{":
         raise ValueError("not a group")
-    group = _Group(kind, arguments[0] if arguments else "", {}, [])
+    group = _Group(kind, arguments, {}, [])
     at += 1
     while tokens[at] != "}":
         if tokens[at] in (";", "\n"):
@@ -221,6 +267,9 @@ def _cell(group, femtofarad):
         cell.storage = "clock gate"
     elif kinds & {"ff", "ff_bank"}:
         cell.storage = "flip-flop"
+        for child in group.groups:
+            if child.kind == "ff":
+                cell.state, cell.state_names = tuple(sorted(child.values.items())), tuple(child.arguments)
     elif kinds & {"latch", "latch_bank", "statetable"}:
         cell.storage = "latch"
     for pin in (child for child in group.groups if child.kind == "pin"):
@@ -228,6 +277,9 @@ def _cell(group, femtofarad):
             cell.inputs[pin.name] = float(pin.values.get("capacitance", 0)) * femtofarad
         elif pin.values.get("direction") == "output":
             cell.functions[pin.name] = pin.values.get("function", "")
+        for role in ("clock", "enable", "test", "out"):
+            if pin.values.get(f"clock_gate_{role}_pin", "").lower() == "true":
+                cell.clock_gate[role] = pin.name
     return cell
 
 
@@ -236,13 +288,37 @@ def truth_table(expression, inputs):
     rows = list(product((0, 1), repeat=len(inputs)))
     columns = {pin: sum(row[index] << n for n, row in enumerate(rows)) for index, pin in enumerate(inputs)}
     ones = (1 << len(rows)) - 1
-    columns |= {"0": 0, "1": ones}
+    value = _evaluate(expression, columns | {"0": 0, "1": ones}, ones)
+    return None if value is None else tuple(value >> n & 1 for n in range(len(rows)))
+
+
+class _Text(str):
+    """A Verilog expression that is built by computing with it."""
+
+    def __or__(self, other):
+        return _Text(f"({self} | {other})")
+
+    def __and__(self, other):
+        return _Text(f"({self} & {other})")
+
+    def __xor__(self, other):
+        return _Text(f"({self} ^ {other})")
+
+
+def verilog(expression, names):
+    """A Liberty expression in Verilog; ``names`` says what its operands are called there. None if it has others."""
+    columns = {name: _Text(text) for name, text in names.items()}
+    return _evaluate(expression, columns | {"0": _Text("1'b0"), "1": _Text("1'b1")}, _Text("1'b1"))
+
+
+def _evaluate(expression, columns, ones):
+    """An expression computed with the values that ``columns`` has for its operands; None if it is no plain function."""
     tokens = re.findall(r"[\w\[\]]+|[!'&*|+^()]", expression)
     names = [token for token in tokens if re.match(r"[\w\[\]]", token)]
     if not tokens or any(name not in columns for name in names):
         return None
     value, rest = _either(tokens, columns, ones)
-    return tuple(value >> n & 1 for n in range(len(rows))) if not rest else None
+    return value if not rest else None
 
 
 def _either(tokens, columns, ones):

@@ -23,7 +23,7 @@ def check_options(recipe, period_ps, flatten):
         raise ValueError(f"unknown recipe {recipe!r}: legal are {', '.join(recipes.RECIPES)}")
     if flatten not in (None, *FLATTEN):
         raise ValueError(f"flatten must be one of {', '.join(FLATTEN)}, not {flatten!r}")
-    if not isinstance(period_ps, (int, float)) or not 0 < period_ps < MAXIMUM_PERIOD_PS:
+    if period_ps is not None and not (isinstance(period_ps, (int, float)) and 0 < period_ps < MAXIMUM_PERIOD_PS):
         raise ValueError(
             f"period must be a number of picoseconds above 0 and below {MAXIMUM_PERIOD_PS}, not {period_ps!r}"
         )
@@ -34,7 +34,7 @@ def synthesise(
     top,
     liberty=None,
     recipe="area",
-    period_ps=1000,
+    period_ps=None,
     flatten=None,
     memory="model",
     name=None,
@@ -51,7 +51,7 @@ def synthesise(
     top : name of the top module
     liberty : path of a Liberty file (.lib, .lib.gz), or None for Yosys' own gates and estimates
     recipe : a name of :data:`hw.synthesis.recipes.RECIPES`
-    period_ps : the delay that ABC sizes for
+    period_ps : the period that is wanted, or None for the recipe's own
     flatten : "auto" (all but large modules that repeat), "flat", "hierarchy", or None for the recipe's own
     memory : how the memories were emitted, for the report; they are black boxes here in any case
     name, parameters : for the report
@@ -67,14 +67,15 @@ def synthesise(
     with tempfile.TemporaryDirectory(prefix="synth-") as scratch:
         folder = Path(scratch)
         mode = flatten or recipe.flatten
+        period_ps = period_ps or recipe.period_ps
         if library:
             (folder / "cells.lib").write_text(liberty_reader.read_text(liberty))
         sources = _copy(files, folder)
         job = recipes.commands(recipe, list(sources), top, library, folder, mode, period_ps)
         trace = engine.run(job, folder, progress)
+        versions = engine.tool_versions()
         netlist = figures.read_netlist(folder)
         numbers, rows = figures.count(netlist, top, library, folder)
-        versions = engine.tool_versions()
         path = None
         if library is None:
             numbers |= figures.estimates(folder)
@@ -139,7 +140,7 @@ def _keep(folder, target, path):
     """Put the netlist and what it takes to repeat the job (but for the library) into a folder."""
     inputs = [item.name for item in folder.glob("half_used.*")]
     inputs += [name for name in JOB_FILES if (folder / name).exists()]
-    files = {name: (folder / name).read_text() for name in ("mapped.v", "yosys.log", "commands.ys", *inputs)}
+    files = {name: (folder / name).read_text() for name in ("mapped.v", "yosys.log", "yosys.ys", *inputs)}
     if path:
         files["critical_path.txt"] = path + "\n"
     write_files(target, files)
@@ -199,7 +200,7 @@ def notes(report):
     if library:
         yield f"library {library['name']} ({library['corner']}; {library['file']}, sha256 {library['sha256'][:12]})"
     else:
-        yield "no library: mapped to Yosys' own gates; transistors, gate equivalents (4 transistors) and depth are estimates"
+        yield "no library: Yosys' own gates; transistors, gate equivalents (4 transistors) and depth are estimates"
     tools = ", ".join(f"{tool} {version}" for tool, version in report["tools"].items())
     target = f" for {recipe['period_ps']:g} ps" if library else ""
     yield f"recipe {recipe['name']}{target}; adder cells: {recipe['adder_cells']}; {tools}"

@@ -38,7 +38,8 @@ module full_adder_bit(input a, b, c, output sum, carry);
       assign y = c;
     end else
       wire _TECHMAP_FAIL_ = 1;
-    if (_TECHMAP_CONSTMSK_c_ ? _TECHMAP_CONSTVAL_c_ : _TECHMAP_CONSTMSK_b_ ? _TECHMAP_CONSTVAL_b_ : _TECHMAP_CONSTVAL_a_)
+    if (_TECHMAP_CONSTMSK_c_ ? _TECHMAP_CONSTVAL_c_ :
+        _TECHMAP_CONSTMSK_b_ ? _TECHMAP_CONSTVAL_b_ : _TECHMAP_CONSTVAL_a_)
     begin
       assign sum = ~(x ^ y);
       assign carry = x | y;

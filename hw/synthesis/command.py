@@ -17,7 +17,7 @@ def add_arguments(parser):
     parser.add_argument("-o", "--output", metavar="DIR", default="build/synth", help="folder for the JSON reports")
     parser.add_argument("--liberty", metavar="FILE", help="standard-cell library, .lib or .lib.gz (else: estimates)")
     parser.add_argument("--recipe", default="area", metavar="|".join(RECIPES), help="how the design is mapped")
-    parser.add_argument("--period", default="1000", metavar="PS", help="delay that the recipe sizes for (default 1000)")
+    parser.add_argument("--period", metavar="PS", help="wanted period (default: 1000; with speed 300)")
     parser.add_argument(
         "--flatten",
         metavar="|".join(synth.FLATTEN),
@@ -51,7 +51,7 @@ def run(options, blocks):
 
 def _period(text):
     try:
-        return float(text)
+        return None if text is None else float(text)
     except ValueError:
         raise ValueError(f"period must be a number of picoseconds, not {text!r}") from None
 

@@ -13,19 +13,20 @@ class SynthesisError(ValueError):
     """A design, library or tool that the flow cannot work with, in one sentence."""
 
 
-def run(commands, folder, progress):
+def run(commands, folder, progress, name="yosys"):
     """Run a job of :mod:`hw.synthesis.worker`; returns the list of Yosys commands that were run.
 
-    ``progress`` is called with a few words at each stage; the log goes to ``yosys.log`` in ``folder``.
+    ``progress`` is called with a few words at each stage; the log goes to ``NAME.log`` in ``folder``, the commands to
+    ``NAME.ys``.
     """
-    job = folder / "job.json"
-    trace = folder / "commands.ys"
+    job = folder / f"{name}.json"
+    trace = folder / f"{name}.ys"
     job.write_text(json.dumps({"commands": commands, "trace": trace.name, "peek": "peek.json"}))
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [f"{PROJECT}", environment.get("PYTHONPATH")]))
     environment["TMPDIR"] = "."  # Yosys starts ABC with the path of its temporary folder, which must hold no space
     complaints = []
-    with (folder / "yosys.log").open("w") as log:
+    with (folder / f"{name}.log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "hw.synthesis.worker", job.name],
             cwd=folder,

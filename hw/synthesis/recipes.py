@@ -15,7 +15,7 @@ class Recipe:
 
     ``abc`` is the script of ABC, ``{D}`` standing for the wanted delay; ``adder_cells`` maps rows of adders to the
     library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock gate in place of a
-    multiplexer each; ``flatten`` is the mode used unless another is asked for.
+    multiplexer each; ``period_ps`` and ``flatten`` are what is used unless something else is asked for.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Recipe:
     abc: str
     adder_cells: bool = True
     clock_gates: bool = True
+    period_ps: float = 1000
     booth: bool = False
     flatten: str = "auto"
     whole: int = 120_000
@@ -34,13 +35,14 @@ RECIPES = {
     for recipe in (
         Recipe(
             "area",
-            "small area: structural choices, exact-area mapping, buffering, sizing for the wanted period",
+            "small area at the wanted period: structural choices, exact-area mapping, buffering, sizing",
             "strash; dch -f; amap; topo; buffer -c -N 20; topo; upsize {D}; dnsize {D}; stime -p",
         ),
         Recipe(
             "speed",
-            "short delay: structure of the RTL kept, mapping without choices, buffering, sizing for the wanted period",
+            "short delay: structure of the RTL kept, fast gates, buffering, sizing for the wanted period",
             "strash; map -a -B 0.9; topo; buffer -c; upsize {D}; dnsize {D}; stime -p",
+            period_ps=300,
         ),
         Recipe(
             "A",
@@ -52,6 +54,15 @@ RECIPES = {
         ),
     )
 }
+
+
+WRITE_VERILOG = ("write_verilog -noattr -noexpr -nohex -simple-lhs mapped.v",)
+
+
+def abc(script, period_ps):
+    """The Yosys command that maps all plain logic with a script of ABC."""
+    script = script.replace(" ", ",")
+    return f"abc -liberty cells.lib -constr constraints -D {period_ps:g} -script +{script}"
 
 
 def commands(recipe, files, top, library, folder, flatten, period_ps):
@@ -102,16 +113,13 @@ def commands(recipe, files, top, library, folder, flatten, period_ps):
         job += ["dfflibmap -liberty cells.lib", "opt -fast"]
         if adder_cells:
             job += ["techmap -map cells.v", "techmap", "opt -fast"]
-        script = recipe.abc.replace(" ", ",")
-        job += [
-            f"# mapping to {library.name}",
-            f"abc -liberty cells.lib -constr constraints -D {period_ps:g} -script +{script}",
-        ]
+        job += [f"# mapping to {library.name}", abc(recipe.abc, period_ps)]
     job += [
         "# counting",
         "opt_clean -purge",
+        "rename -enumerate -pattern _g%_",
         "write_json -noscopeinfo mapped.json",
-        "write_verilog -noattr -noexpr -nohex -simple-lhs mapped.v",
+        *WRITE_VERILOG,
     ]
     if library is None:
         # Depth is counted in gates: not through what is below a module, whose paths are its own.

@@ -1,4 +1,4 @@
-"""Runs one synthesis job inside a process of its own: Yosys commands, and the few steps that need to look at the netlist.
+"""Runs one synthesis job in a process of its own: Yosys commands, and the few steps that look at the netlist.
 
 ``python -m hw.synthesis.worker job.json``, with a job of ``commands``, ``trace`` and ``peek`` (two paths). An entry of
 the commands is a Yosys command, a comment that is shown as progress, or ``["step", arguments ...]`` for a function of

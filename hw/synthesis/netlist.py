@@ -1,0 +1,145 @@
+"""A mapped netlist as Yosys writes it in JSON, and the small changes that timing recovery makes to it."""
+
+import json
+import re
+from collections import Counter
+
+
+class Netlist:
+    """The modules of a mapped design; :meth:`apply` carries out moves."""
+
+    def __init__(self, text, library):
+        self._design = json.loads(text)
+        self.modules = self._design["modules"]
+        self.library = library
+        self._last_net = {}
+
+    def copy(self):
+        """A netlist whose cells may be changed without changing this one's."""
+        return Netlist(self.text(), self.library)
+
+    def text(self):
+        """The netlist in JSON, for Yosys to read."""
+        return json.dumps(self._design)
+
+    def area(self, module):
+        """The cell area of one module, without what is below it."""
+        known = self.library.cells
+        return sum(known[kind].area * n for kind, n in self.kinds(module).items() if kind in known)
+
+    def is_output(self, cell, pin):
+        """Whether a pin of a cell, black box or module instance is an output."""
+        kind = cell["type"]
+        if kind in self.library.cells:
+            return pin in self.library.cells[kind].functions
+        return self.modules[kind]["ports"][pin]["direction"] == "output"
+
+    def verilog(self):
+        """Plain structural Verilog for a timing analyser: modules, cells and nets; black boxes are empty."""
+        return "".join(_module_text(name, module) for name, module in self.modules.items())
+
+    def alias(self, module, nets):
+        """Let every net that is another net or a constant (``{net: what it is}``) be that."""
+        if not nets:
+            return
+        content = self.modules[module]
+        for cell in content["cells"].values():
+            for pin, bits in cell["connections"].items():
+                if not self.is_output(cell, pin):
+                    cell["connections"][pin] = [nets.get(bit, bit) for bit in bits]
+        for group in (*content["ports"].values(), *content["netnames"].values()):
+            group["bits"] = [nets.get(bit, bit) for bit in group["bits"]]
+
+    def add_cell(self, module, name, kind, connections):
+        """A new cell of the library."""
+        self.modules[module]["cells"][name] = {
+            "hide_name": 0,
+            "type": kind,
+            "parameters": {},
+            "attributes": {},
+            "connections": connections,
+        }
+
+    def own_modules(self):
+        """The modules that are neither library cells nor black boxes."""
+        return [name for name, module in self.modules.items() if not int(module["attributes"].get("blackbox", "0"), 2)]
+
+    def kinds(self, module):
+        """How many cells of each type a module holds."""
+        return Counter(cell["type"] for cell in self.modules[module]["cells"].values())
+
+    def apply(self, module, moves):
+        """Carry out moves in order; each is a list of a verb, a cell and what the verb needs.
+
+        * ``resize cell type``: another drive strength
+        * ``swap cell pin pin``: exchange what two pins are connected to
+        * ``buffer cell pin type name sink/pin ...``: the sinks are driven through a new buffer ``name``
+        * ``bypass cell input output``: what a buffer drives is driven by what drives the buffer
+        """
+        cells = self.modules[module]["cells"]
+        for verb, name, *rest in moves:
+            getattr(self, f"_{verb}")(module, cells, name, *rest)
+
+    def _resize(self, module, cells, name, kind):
+        cells[name]["type"] = kind
+
+    def _swap(self, module, cells, name, first, second):
+        pins = cells[name]["connections"]
+        pins[first], pins[second] = pins[second], pins[first]
+
+    def _buffer(self, module, cells, name, pin, kind, new, input_pin, output_pin, *sinks):
+        source = cells[name]["connections"][pin]
+        net = [self.new_net(module)]
+        for sink in sinks:
+            cell, _, sink_pin = sink.rpartition("/")
+            cells[cell]["connections"][sink_pin] = net
+        self.add_cell(module, new, kind, {input_pin: source, output_pin: net})
+
+    def _bypass(self, module, cells, name, input_pin, output_pin):
+        pins = cells.pop(name)["connections"]
+        source, old = pins[input_pin], pins[output_pin]
+        for cell in cells.values():
+            for pin, bits in cell["connections"].items():
+                if old[0] in bits:
+                    cell["connections"][pin] = [source[0] if bit == old[0] else bit for bit in bits]
+
+    def new_net(self, module):
+        """The number of a net that the module does not use yet."""
+        if module not in self._last_net:
+            content = self.modules[module]
+            groups = [group["bits"] for group in (*content["ports"].values(), *content["netnames"].values())]
+            groups += [bits for cell in content["cells"].values() for bits in cell["connections"].values()]
+            self._last_net[module] = max((bit for bits in groups for bit in bits if isinstance(bit, int)), default=1)
+        self._last_net[module] += 1
+        return self._last_net[module]
+
+
+def _escaped(name):
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"\\{name} "
+
+
+def _module_text(name, module):
+    nets, aliases, declarations = {"0": "1'b0", "1": "1'b1", "x": "1'b0", "z": "1'bz"}, [], []
+    for port, content in module["ports"].items():
+        width = len(content["bits"])
+        span = f"[{width - 1}:0] " if width > 1 else ""
+        declarations.append(f"  {content['direction']} {span}{_escaped(port)};\n")
+        for index, bit in enumerate(content["bits"]):
+            text = f"{_escaped(port)}[{index}]" if width > 1 else _escaped(port)
+            if content["direction"] == "output" and bit in nets:
+                aliases.append(f"  assign {text} = {nets[bit]};\n")
+            else:
+                nets[bit] = text
+    cells = []
+    for label, cell in module["cells"].items():
+        pins = []
+        for pin, bits in cell["connections"].items():
+            for bit in bits:
+                if bit not in nets:
+                    nets[bit] = f"n{bit}"
+                    declarations.append(f"  wire n{bit};\n")
+            names = [nets[bit] for bit in reversed(bits)]
+            pins.append(f".{_escaped(pin)}({names[0] if len(names) == 1 else '{' + ', '.join(names) + '}'})")
+        cells.append(f"  {_escaped(cell['type'])} {_escaped(label)} ({', '.join(pins)});\n")
+    ports = ", ".join(map(_escaped, module["ports"]))
+    return f"module {_escaped(name)} ({ports});\n{''.join(declarations + aliases + cells)}endmodule\n"
