@@ -73,31 +73,33 @@ def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency, availabl
 
     The ideal is :func:`golden.hash_bank_mapper.sddmm_cycles`: a unit starts row i once it has done row i-1 and all have
     done row i-1-run_ahead. Here, moreover, a row's query takes ``ceil(n_beats / query_beats)`` clocks to load into a
-    ring of run_ahead + 2 rows; a unit looks at one row's mask a clock, out of a queue of run_ahead + 4 rows; the array
-    completes at most one row a clock; and rows in flight are limited by the width of their numbers. A score comes
-    ``score_latency`` clocks after the last beat of its dot product. ``available`` [rows] are the clocks from which on
-    a row's query can be had, if it is not there from the beginning.
+    ring of run_ahead + 2 rows; a unit looks at the masks of its rows with set bits, one a clock, out of a queue of
+    run_ahead + 3; the array accepts and completes at most one row a clock; and rows in flight are limited by the
+    width of their numbers. A score comes ``score_latency`` clocks after the last beat of its dot product.
+    ``available`` [rows] are the clocks from which on a row's query can be had, if it is not there from the
+    beginning.
     """
     by_row = np.moveaxis(np.asarray(counts, dtype=np.int64), -2, 0)
     shape = by_row.shape[1:]
-    n_places, mask_depth = run_ahead + 2, run_ahead + 4
+    n_places, mask_depth = run_ahead + 2, run_ahead + 3
     in_flight = (1 << (run_ahead + 7 + score_latency - 1).bit_length()) - 1
     transfers = -(-n_beats // query_beats)
 
     idle = np.full(shape, -1)
-    loaded, passed, accepted, looked_at, reported = ([] for _ in range(5))
+    loaded, passed, accepted, reported = ([] for _ in range(4))
     start, end, limited = ([] for _ in range(3))
-    last_look = rest_until = busy_until = last_score = idle
+    rest_until = busy_until = last_score = idle
+    looks = [idle] * mask_depth  # when each unit looked at its last masks
     for row, count in enumerate(by_row):
         here = -1 if available is None else available[row] - 1
         loaded.append(_latest(_at(loaded, row - 1), _at(passed, row - n_places), here) + transfers)
         accepted.append(
-            _latest(_at(accepted, row - 1), _at(looked_at, row - mask_depth), _at(reported, row - in_flight)) + 1
+            _latest(_at(accepted, row - 1), looks[0].max(axis=-1), _at(reported, row - in_flight)) + 1
         )
         # A row with work is looked at when of the row before only the slot that is being issued is left.
         has_work = count > 0
-        look = np.maximum(last_look + 1, accepted[row][..., None] + QUEUE_LATENCY)
-        look = np.where(has_work, np.maximum(look, rest_until), look)
+        seen = accepted[row][..., None] + QUEUE_LATENCY
+        look = np.maximum(np.maximum(looks[-1] + 1, seen), rest_until)
         moves = np.maximum(look + 1, busy_until)
         unlimited = np.maximum(moves, loaded[row][..., None]) + 1
         begins = np.maximum(unlimited, _at(passed, row - 1 - run_ahead)[..., None] + 1)
@@ -106,12 +108,11 @@ def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency, availabl
         end.append(np.where(has_work, ends, -1))
         limited.append(has_work & (begins > unlimited))
 
-        last_look = look
+        looks = [np.where(has_work, *pair) for pair in zip([*looks[1:], look], looks, strict=True)]
         rest_until = np.where(has_work, np.where(count > 1, ends - n_beats, moves), rest_until)
         busy_until = np.where(has_work, ends, busy_until)
         last_score = np.where(has_work, ends + score_latency, last_score)
-        done = np.where(has_work, ends, np.maximum(busy_until, look + 1))
-        looked_at.append(look.max(axis=-1))
+        done = np.where(has_work, ends, np.maximum(busy_until, seen))
         passed.append(_latest(_at(passed, row - 1) + 1, done.max(axis=-1), loaded[row] + 1))
         reported.append(_latest(_at(reported, row - 1), passed[row], last_score.max(axis=-1)) + 1)
     return Schedule(

@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from hw.block import Block
 from hw.params import power_of_two
 from hw.units.sampled.unit import SampledUnit, SampledUnitParameters, unit_activity
-from hw.units.sampled.slot_scanner import next_place
+from hw.units.sampled.slot_scanner import next_place, row_tag
 
 __all__ = ["SampledArray", "SampledArrayParameters"]
 
@@ -50,9 +50,9 @@ class SampledArray(Block):
 
     Timing: a beat a clock and unit, without a bubble between slots and rows. A unit starts row i when it has done row
     i-1, and all units have done row i-1-run_ahead (with run_ahead 0 they start each row together); "done" means that
-    the last beat is issued. At most one row a clock is accepted and completed, so that a row takes one clock at
-    least, and as many as its query has transfers. A unit whose score waits stands still, and the others do when they
-    reach the run-ahead limit.
+    the last beat is issued. A unit spends no time on a row without bits. At most one row a clock is accepted and
+    completed, so that a row takes one clock at least, and as many as its query has transfers. A unit whose score waits
+    stands still, and the others do when they reach the run-ahead limit.
 
     Defined by :func:`golden.sampled_array.sampled_scores` and, in time, by :func:`golden.sampled_array.schedule`. It
     is the DPU array of the DiSC paper under its SDDMM, with the run-ahead added.
@@ -205,19 +205,30 @@ class SampledArray(Block):
 
     def _accept_masks(self, m, units):
         """Every unit takes its bitmap of a row at the same time."""
+        p = self.parameters
         self._delivered_row = Signal(self.parameters.row_width, name="delivered_row")
-        accepted_row = Signal.like(self._delivered_row, name="accepted_row")
+        # The number and the place of the next mask; what is older than ``seen_row`` has come through the units' queues.
+        accepted = Signal(row_tag(p.row_width, p.n_places), name="accepted")
+        seen_row = Signal.like(self._delivered_row, name="seen_row")
         next_row = Signal.like(self._delivered_row, name="next_row")
+        oldest_seen = Signal()
         taken = Signal(name="mask_taken")
         m.d.comb += [
-            next_row.eq(accepted_row + 1),
+            next_row.eq(accepted.row + 1),
+            oldest_seen.eq(seen_row != self._oldest_row),
             self.mask.ready.eq(Cat(unit.bitmap.ready for unit in units).all() & (next_row != self._delivered_row)),
             taken.eq(self.mask.valid & self.mask.ready),
         ]
+        m.d.sync += seen_row.eq(accepted.row)
         with m.If(taken):
-            m.d.sync += accepted_row.eq(next_row)
+            m.d.sync += [accepted.row.eq(next_row), accepted.place.eq(next_place(accepted.place, p.n_places))]
         for index, unit in enumerate(units):
-            m.d.comb += [unit.bitmap.payload.eq(self.mask.payload.bitmap[index]), unit.bitmap.valid.eq(taken)]
+            m.d.comb += [
+                unit.bitmap.payload.eq(self.mask.payload.bitmap[index]),
+                unit.bitmap.valid.eq(taken),
+                unit.bitmap_tag.eq(accepted),
+                unit.oldest_seen.eq(oldest_seen),
+            ]
 
     def _report_rows(self, m, units):
         """A row that all units have done is delivered when none has a score of it under way."""

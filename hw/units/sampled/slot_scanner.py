@@ -37,18 +37,20 @@ class SlotScannerParameters(Parameters):
 class SlotScanner(Block):
     """Turns bitmaps, one a row, into the addresses of the beats of one dot product for each one, lowest bit first.
 
-    Three stages take turns without a bubble: the bitmap on offer, whose row is skipped at once if it has no ones; the
-    ones that remain of the current row; and the slot that is being issued, a beat a clock. So the next row's first
-    slot waits while the last one of this row is issued, and rows without ones cost nothing beside other work.
+    Three stages take turns without a bubble: the bitmap on offer; the ones that remain of the current row; and the slot
+    that is being issued, a beat a clock. So the next row's first slot waits while the last one of this row is issued.
+    Rows without ones are not offered at all, and cost no time.
 
     A beat issues when the pipeline advances and its row is open: it is among the ``n_open`` rows from ``oldest_row``.
     """
 
     Parameters = SlotScannerParameters
     members_doc = {
-        "bitmap": "the ones of the next row",
-        "bitmap_valid": "there is a next row",
+        "bitmap": "the ones of the next row that has any",
+        "bitmap_tag": "that row's number and place in the ring",
+        "bitmap_valid": "there is such a row",
         "bitmap_taken": "the bitmap is used at this clock edge",
+        "oldest_seen": "the oldest row's bitmap, if it has ones, is on offer or was",
         "advance": "the beat that is offered can be taken",
         "oldest_row": "first row, modulo 2**row_width, that some unit has not done",
         "n_open": "rows from the oldest one on that may be issued",
@@ -77,8 +79,10 @@ class SlotScanner(Block):
         n_words = -(-p.max_beats // p.query_beats)
         return {
             "bitmap": In(p.n_slots),
+            "bitmap_tag": In(row_tag(p.row_width, p.n_places)),
             "bitmap_valid": In(1),
             "bitmap_taken": Out(1),
+            "oldest_seen": In(1),
             "advance": In(1),
             "oldest_row": In(p.row_width),
             "n_open": In(range(p.n_places)),
@@ -102,7 +106,6 @@ class SlotScanner(Block):
     def circuit(self):
         m = Module()
         tag = row_tag(self.row_width, self.n_places)
-        offered = Signal(tag)  # the row on offer: reset to the first one
         current = Signal(tag, reset_less=True)
         issued = Signal(tag, reset_less=True)
 
@@ -117,18 +120,13 @@ class SlotScanner(Block):
             first_one.value.eq(rest[::-1]),
             has_rest.eq(rest.any()),
             others.eq(rest & (rest - 1)),
-            takes_row.eq(self.bitmap_valid & self.bitmap.any() & (~has_rest | (moves_slot & ~others.any()))),
-            self.bitmap_taken.eq(takes_row | (self.bitmap_valid & ~self.bitmap.any())),
+            takes_row.eq(self.bitmap_valid & (~has_rest | (moves_slot & ~others.any()))),
+            self.bitmap_taken.eq(takes_row),
         ]
         with m.If(takes_row):
-            m.d.sync += [rest.eq(self.bitmap), current.eq(offered)]
+            m.d.sync += [rest.eq(self.bitmap), current.eq(self.bitmap_tag)]
         with m.Elif(moves_slot):
             m.d.sync += rest.eq(others)
-        with m.If(self.bitmap_taken):
-            m.d.sync += [
-                offered.row.eq(offered.row + 1),
-                offered.place.eq(next_place(offered.place, self.n_places)),
-            ]
 
         self._issue(m, issued)
         ends_slot = Signal()
@@ -142,10 +140,12 @@ class SlotScanner(Block):
 
         # Compared before it is known whether the row ends, which is known late.
         issued_passes = Signal()
+        offered_passes = Signal()
         next_passes = Signal()
         m.d.comb += [
             issued_passes.eq(issued.row != self.oldest_row),
-            next_passes.eq(Mux(has_rest, current.row != self.oldest_row, offered.row != self.oldest_row)),
+            offered_passes.eq(Mux(self.bitmap_valid, self.bitmap_tag.row != self.oldest_row, self.oldest_seen)),
+            next_passes.eq(Mux(has_rest, current.row != self.oldest_row, offered_passes)),
             self.passes_oldest.eq(Mux(self.wants & ~ends_row, issued_passes, next_passes)),
         ]
         return m

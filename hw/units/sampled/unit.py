@@ -13,7 +13,7 @@ from hw.params import choice, integer
 from hw.pipeline import Pipeline
 from hw.stream import Queue
 from hw.units.dot_product_unit import DEFAULT_MAX_TERMS, DotProductUnit, DotProductUnitParameters
-from hw.units.sampled.slot_scanner import SlotScanner
+from hw.units.sampled.slot_scanner import SlotScanner, row_tag
 
 __all__ = ["SampledUnit", "SampledUnitParameters", "unit_activity"]
 
@@ -66,8 +66,8 @@ class SampledUnitParameters(DotProductUnitParameters):
 
     @property
     def mask_depth(self):
-        """Bitmaps that wait: those that may be worked at, and some for the clocks until a new one can be used."""
-        return self.run_ahead + 4
+        """Bitmaps that wait: those that may be worked at, and two for the clocks until a new one can be used."""
+        return self.run_ahead + 3
 
     @property
     def row_width(self):
@@ -117,6 +117,8 @@ class SampledUnit(Block):
         "query_address": "place * words a row + word",
         "query": "one or more beats of n_lanes words",
         "bitmap": "the ones of successive rows",
+        "bitmap_tag": "the number of that row and the place of its query in the ring",
+        "oldest_seen": "the oldest row's bitmap came so long ago that, if it has ones, the scanner was offered it",
         "oldest_row": "first row that some unit has not done",
         "n_open": "rows from the oldest one on that may be issued",
         "last_beats": "beats of the row in each place of the ring, less one",
@@ -142,6 +144,8 @@ class SampledUnit(Block):
             "query_address": In(ceil_log2(p.n_places * p.query_words)),
             "query": In(p.vector_width * p.query_width),
             "bitmap": In(stream.Signature(p.n_slots)),
+            "bitmap_tag": In(row_tag(p.row_width, p.n_places)),
+            "oldest_seen": In(1),
             "oldest_row": In(p.row_width),
             "n_open": In(range(p.n_places)),
             "last_beats": In(data.ArrayLayout(ceil_log2(p.max_beats), p.n_places)),
@@ -156,7 +160,7 @@ class SampledUnit(Block):
     def latency(self):
         """Clocks from the acceptance of an idle unit's bitmap to the first score, for rows of max_beats beats."""
         p = self.parameters
-        to_first_beat = Queue(width=self.n_slots, depth=p.mask_depth, storage="memory").latency + 2
+        to_first_beat = self._bitmap_queue().latency + 2
         return to_first_beat + (self.max_beats - 1) + 1 + p.plan.latency
 
     def circuit(self):
@@ -171,13 +175,14 @@ class SampledUnit(Block):
             n_places=p.n_places,
             row_width=p.row_width,
         )
-        m.submodules.bitmaps = bitmaps = Queue(width=self.n_slots, depth=p.mask_depth, storage="memory")
+        m.submodules.bitmaps = bitmaps = self._bitmap_queue()
         pipe = Pipeline(m, advance=unit.operands.ready)
         m.d.comb += [
-            bitmaps.source.payload.eq(self.bitmap.payload),
-            bitmaps.source.valid.eq(self.bitmap.valid),
+            bitmaps.source.payload.eq(Cat(self.bitmap.payload, self.bitmap_tag)),
+            bitmaps.source.valid.eq(self.bitmap.valid & self.bitmap.payload.any()),
             self.bitmap.ready.eq(bitmaps.source.ready),
-            scanner.bitmap.eq(bitmaps.sink.payload),
+            Cat(scanner.bitmap, scanner.bitmap_tag).eq(bitmaps.sink.payload),
+            scanner.oldest_seen.eq(self.oldest_seen),
             scanner.bitmap_valid.eq(bitmaps.sink.valid),
             bitmaps.sink.ready.eq(scanner.bitmap_taken),
             scanner.advance.eq(pipe.advance),
@@ -195,6 +200,12 @@ class SampledUnit(Block):
         self._read_operands(m, pipe, scanner, unit)
         self._tag_scores(m, scanner, unit)
         return m
+
+    def _bitmap_queue(self):
+        """Bitmaps with ones, each with the tag of its row."""
+        p = self.parameters
+        width = self.n_slots + row_tag(p.row_width, p.n_places).size
+        return Queue(width=width, depth=p.mask_depth, storage="memory")
 
     def _read_operands(self, m, pipe, scanner, unit):
         """Both memories are read when a beat is issued; the dot-product unit gets it one clock later."""
