@@ -30,7 +30,8 @@ def block_table():
         blocks = {config: make_block(unit, config) for config in PRESETS}
         members = contract.members(blocks["small"])
         ports = {direction: _names(members, direction) for direction in ("input", "output")}
-        latency = " / ".join(str(block.latency) for block in blocks.values())
+        latencies = [block.latency for block in blocks.values()]
+        latency = "by command" if None in latencies else " / ".join(map(str, latencies))
         what = summary(blocks["small"]).replace("|", "\\|")
         rows.append([f"`{unit}`", what, ports["input"], ports["output"], latency])
     headers = ["block", "what it does", "in", "out", f"latency in clocks ({' / '.join(PRESETS)})"]
