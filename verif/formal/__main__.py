@@ -26,6 +26,8 @@ def _arguments():
                         help="properties at a time (default 2)")
     parser.add_argument("-o", dest="folder", default="build/formal", help="folder for netlists, logs and waveforms")
     parser.add_argument("--table", metavar="FILE", help="write the table of results; only with all properties")
+    parser.add_argument("--keep", action="store_true",
+                        help="what held in an earlier run in this folder, and has not changed, is not proved again")
     parser.add_argument("--list", action="store_true", help="list the properties and stop")
     return parser
 
@@ -53,7 +55,7 @@ def main():
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, mp_context=context) as pool, \
             tqdm(total=len(order), desc="formal", unit="property", disable=None) as bar:
-        futures = {pool.submit(run_numbered, index, chosen, folder): index for index in order}
+        futures = {pool.submit(run_numbered, index, chosen, folder, options.keep): index for index in order}
         try:
             for future in as_completed(futures):
                 index = futures[future]

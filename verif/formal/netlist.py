@@ -1,6 +1,5 @@
 """From a checker to an and-inverter graph: the blocks' emitted Verilog, the checker's RTLIL beside it, and Yosys."""
 
-import shutil
 import subprocess
 import sys
 
@@ -10,13 +9,15 @@ from hw.emit import DIRECTIONS, YOSYS_RUNNER, Emission
 from verif.formal.aig import Aig
 from verif.formal.checker import TOP
 
-__all__ = ["FlowError", "build", "waveform"]
+__all__ = ["FlowError", "build", "emit", "waveform"]
 
-# Memories become registers. Undefined values become free inputs, so that nothing is won from them.
+_READ = "read.ys"
+# Each module is taken apart once, before its instances become copies. Memories become registers. Undefined values
+# become free inputs, so that nothing is won from them.
 _PASSES = [
-    "proc", "flatten", "write_rtlil design.il", "opt_expr", "opt_clean", "memory -nordff",
-    "setundef -undriven -anyseq", "opt_clean", "async2sync",
-    "dffunmap", "opt", "techmap", "simplemap", "setundef -undriven -anyseq", "opt -full", "dffunmap",
+    "proc", "opt_expr", "opt_clean", "memory -nordff", "setundef -undriven -anyseq", "opt_clean", "async2sync",
+    "dffunmap", "opt -fast", "simplemap", "techmap", "simplemap", "setundef -undriven -anyseq", "opt_expr",
+    "opt_clean", "flatten", "opt_expr", "opt_merge", "opt_clean", "dffunmap",
 ]
 
 
@@ -24,14 +25,12 @@ class FlowError(Exception):
     """A tool failed where it must not."""
 
 
-def build(checker, folder, edit=str):
-    """Write ``design.v``, ``checker.il`` and ``design.aig`` into a folder; returns the graph, an :class:`Aig`.
+def emit(checker, folder, edit=str):
+    """Write ``design.v`` and ``checker.il`` into a folder; ``edit`` may change the Verilog, to see if a bug is found.
 
-    Its outputs are ``fails_<n>`` for each claim and ``reaches_<n>`` for each cover. ``edit`` may change the Verilog
-    ``{name: text}``, to see whether a bug is found.
+    Returns the :class:`~hw.emit.Emission`.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     emission = Emission()
     for name, block in checker.blocks.items():
         emission.add_top(block, name)
@@ -39,10 +38,20 @@ def build(checker, folder, edit=str):
     ports = checker.ports(emission.clocking)
     ports = {name: (value, DIRECTIONS[direction]) for name, (value, direction) in ports.items()}
     (folder / "checker.il").write_text(rtlil.convert(checker, name=TOP, ports=ports, emit_src=False))
-    run_yosys(folder, [
-        "read_verilog design.v", "read_rtlil checker.il", f"hierarchy -check -top {TOP}", *_PASSES,
-        "aigmap", "opt_clean", "write_aiger -zinit -symbols -map design.aim design.aig",
-    ])
+    return emission
+
+
+def build(folder, free_modules=()):
+    """Make ``design.aig`` of what :func:`emit` wrote; returns the graph, an :class:`Aig`.
+
+    Its outputs are ``fails_<n>`` for each claim and ``reaches_<n>`` for each cover. Instances of the ``free_modules``
+    give anything at any time.
+    """
+    reads = ["read_verilog design.v", "read_rtlil checker.il", f"hierarchy -check -top {TOP}",
+             *(f"cutpoint */t:{name}" for name in free_modules)]
+    (folder / _READ).write_text("".join(f"{command}\n" for command in reads))
+    run_yosys(folder, [f"script {_READ}", *_PASSES, "aigmap", "opt_clean",
+                       "write_aiger -zinit -symbols -map design.aim design.aig"])
     return Aig.read(folder / "design.aig")
 
 
@@ -50,7 +59,7 @@ def waveform(folder, witness, target):
     """Turn a solver's counterexample into a waveform of the checker and the block, if Yosys can."""
     try:
         run_yosys(folder, [
-            "read_rtlil design.il", f"sim -q -clock clk -r {witness} -map design.aim -vcd {target}"
+            f"script {_READ}", "proc", "flatten", f"sim -q -clock clk -r {witness} -map design.aim -vcd {target}"
         ])
     except FlowError as error:  # some inputs without a name are more than its simulator takes
         (folder / f"{target}.txt").write_text(f"{error}\n")

@@ -26,6 +26,8 @@ class Property:
     reach: int | None = None
     timeout: int = 600
     quick: bool = False
+    free: tuple = ()
+    """Classes of the parts that may give anything at any time: what is proved then does not depend on them."""
     expected: Callable | None = None
     """``expected(block, *words)``: the results that must come, as integers, from a model in NumPy."""
 

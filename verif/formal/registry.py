@@ -4,7 +4,7 @@ import importlib
 
 MODULES = (
     "stream_helpers", "memory", "bitonic_sorter", "hash_bank_mapper", "token_selector", "data_aligner",
-    "building_blocks", "functions", "arithmetic",
+    "building_blocks", "functions", "arithmetic", "sampled_array", "core",
 )
 
 

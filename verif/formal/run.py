@@ -1,8 +1,12 @@
 """Runs a property: builds its checker for each size, sees that its covers are reached, asks its engine."""
 
+import hashlib
+import json
 import re
 import resource
-from dataclasses import dataclass
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -32,28 +36,67 @@ class Outcome:
     cases: int = 0
 
 
-def run(prop, folder, edit=str):
-    """The :class:`Result` of a property; files are left in ``folder``. ``edit`` may change the Verilog."""
-    start = _processor_time()
-    depth = cases = 0
+def run(prop, folder, edit=str, keep=False):
+    """The :class:`Result` of a property; files are left in ``folder``. ``edit`` may change the Verilog.
+
+    With ``keep`` a size that held before is not looked at again as long as its circuit and engine are the same, and its
+    time is that of then.
+    """
+    depth = cases = seconds = 0
     for name, blocks in _groups(prop):
+        start = _processor_time()
         checker = Checker(**blocks)
         for block in blocks.values():
             checker.prefix = f"{block.module_name}: " if len(blocks) > 1 else ""
             prop.check(checker, block)
         size_folder = folder / name
-        graph = netlist.build(checker, size_folder, edit)
-        outcome = _ENGINES[prop.engine](prop, checker, graph, size_folder)
-        depth, cases = max(depth, outcome.depth), cases + outcome.cases
+        kept = _kept(size_folder) if keep else {}
+        if not keep:
+            shutil.rmtree(size_folder, ignore_errors=True)
+        emission = netlist.emit(checker, size_folder, edit)
+        digest = _digest(prop, checker, size_folder)
+        if kept.get("digest") == digest:
+            outcome, spent = Outcome(**kept["outcome"]), kept["seconds"]
+        else:
+            graph = netlist.build(size_folder, emission.modules_of(prop.free))
+            outcome = _ENGINES[prop.engine](prop, checker, graph, size_folder)
+            spent = _processor_time() - start
+            if outcome.holds is True and prop.expected is None:
+                text = json.dumps({"digest": digest, "outcome": asdict(outcome), "seconds": spent})
+                (size_folder / _KEPT).write_text(text)
+        depth, cases, seconds = max(depth, outcome.depth), cases + outcome.cases, seconds + spent
         if outcome.problem:
-            return Result(outcome.holds, f"{outcome.problem} ({name})", depth, _processor_time() - start)
-    return Result(True, _VERDICTS[prop.engine].format(depth=depth, cases=cases), depth, _processor_time() - start)
+            return Result(outcome.holds, f"{outcome.problem} ({name})", depth, seconds)
+    return Result(True, _VERDICTS[prop.engine].format(depth=depth, cases=cases), depth, seconds)
 
 
-def run_numbered(index, chosen, folder):
+def run_numbered(index, chosen, folder, keep=False):
     """:func:`run` for a process of its own: the property by its number in ``registry.properties(*chosen)``."""
     prop = registry.properties(*chosen)[index]
-    return run(prop, folder / f"{index:03}-{prop.unit}")
+    place = registry.properties((prop.unit,)).index(prop)
+    return run(prop, folder / f"{prop.unit}-{place:02}", keep=keep)
+
+
+_KEPT = "outcome.json"
+
+
+def _kept(folder):
+    path = folder / _KEPT
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def _digest(prop, checker, folder):
+    """Of all that the outcome depends on: the circuit, what is enumerated, the engine and the code that runs it."""
+    digest = hashlib.sha256(repr((
+        prop.engine, prop.depth, prop.reach, [each.__name__ for each in prop.free],
+        [(name, width, words) for name, (width, words) in checker.enumerated.items()],
+        list(checker.claims), list(checker.covers),
+    )).encode())
+    here = Path(__file__).parent
+    sources = [here / name for name in ("run.py", "solver.py", "netlist.py", "aig.py", "exhaustive.py", "simulation.c")]
+    for path in (folder / "design.v", folder / "checker.il", *sources):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _processor_time():

@@ -28,22 +28,22 @@ def obey(c, *streams):
         c.assume(_keeps_waiting(c, stream, f"source_{index}"))
 
 
-def stable(c, **streams):
-    """Claim that valid and payload of these outputs hold while they are stalled."""
+def stable(c, *, unless=0, **streams):
+    """Claim that valid and payload of these outputs hold while they are stalled, ``unless`` something else happened."""
     for name, stream in streams.items():
-        c.claim(f"{name} holds while stalled", _keeps_waiting(c, stream, name))
+        c.claim(f"{name} holds while stalled", unless | _keeps_waiting(c, stream, name))
         c.cover(f"{name} is stalled", c.register(stream.valid & ~stream.ready, f"{name}_was_stalled"))
 
 
 def one_to_one(c, source, sink, *, capacity, latency, name="beat", expected=None, shown=bits, queueing=False,
-               full_rate=True, bounded_wait=True):
+               full_rate=True, bounded_wait=True, full=True):
     """Claim that every beat of ``source`` comes out of ``sink`` once, in order, right, and in time.
 
     At most ``capacity`` beats are inside. ``expected`` makes the payload that must come out of the one that went in
     (by default the same), as far as ``shown`` shows it. The solver picks any one beat and follows it. Where the sink
     takes what it is offered, the beat comes out exactly ``latency`` clocks later, or ``queueing``, one clock later for
     each beat ahead of it. With ``full_rate`` a ready sink makes the source ready. Without ``bounded_wait`` it may take
-    longer.
+    longer; without ``full`` there need not be as many beats inside as the capacity.
     """
     m = c.m
     expected = expected or (lambda payload: payload)
@@ -55,7 +55,8 @@ def one_to_one(c, source, sink, *, capacity, latency, name="beat", expected=None
     is_there = (inside != 0) | (source.valid if latency == 0 else 0)
     c.claim(f"{name}: valid only with a beat inside", ~sink.valid | is_there)
     c.claim(f"{name}: at most {capacity} inside", inside <= capacity)
-    c.cover(f"{name}: {capacity} inside", inside == capacity)
+    if full:
+        c.cover(f"{name}: {capacity} inside", inside == capacity)
     if full_rate:
         c.claim(f"{name}: a ready sink makes the source ready", ~sink.ready | source.ready)
 

@@ -5,7 +5,7 @@ from amaranth.hdl import Array, Cat, Const, Signal, unsigned
 from hw.arith.modular_inverse import ModularInverse
 from hw.units.hash_bank_mapper import HashBankMapper
 from verif.formal.properties import Property
-from verif.formal.streams import obey, one_to_one, stable
+from verif.formal.streams import bits, moves, obey, one_to_one, stable
 
 
 def _fixed_multiplier(c, block):
@@ -70,6 +70,42 @@ def there_and_back(c, block):
                bounded_wait=not runtime)
 
 
+def all_indices(c, block):
+    """Every index, for every odd k where that is an input, through both directions, with stalls.
+
+    k changes while nothing is inside. Every index comes back from its location: so no two of them share one, and since
+    there are as many locations as indices, none is left over.
+    """
+    m, p = c.m, block.parameters
+    index = c.free(max(1, p.index_width), "indices")
+    choices, offers = [(index, range(1 << p.index_width))], c.free(1, "offers")
+    inside = Signal(2)
+    m.d.sync += inside.eq(inside + moves(block.index) - moves(block.column))
+    multiplier = Const(p.constant or 0, max(1, p.index_width))
+    if p.is_runtime:
+        choice = c.free(len(block.hash_multiplier), "multiplier")
+        choices.insert(0, (choice, range(1, 1 << len(choice), 2)))
+        multiplier = Signal.like(choice, name="multiplier_in_use", reset_less=True)
+        with m.If(inside == 0):
+            m.d.sync += multiplier.eq(choice)
+        offers = offers & (multiplier == choice)
+        c.drive(block.hash_multiplier, multiplier)
+    c.drive(block.index.payload, index)
+    c.drive(block.index.valid, offers)
+    c.drive(block.slot.payload, block.location.payload)
+    c.drive(block.slot.valid, block.location.valid)
+    c.drive(block.location.ready, block.slot.ready)
+    location = c.register(_location(p, index, multiplier), "location", enable=moves(block.index))
+    first = c.register(index, "index_of_location", enable=moves(block.index))
+    second = c.register(first, "index_of_column", enable=moves(block.location))
+    is_column = Cat(second, Const(0, 1)) < p.n_columns
+    c.claim("location is that of the formula", ~block.location.valid | (bits(block.location.payload) == location))
+    c.claim("column of location is the index", ~block.column.valid | (
+        bits(block.column.payload) == Cat(second, is_column)))
+    c.cover("a column comes out", moves(block.column))
+    c.enumerate(*choices, taken=moves(block.index), checked=moves(block.column))
+
+
 def back_and_there(c, block):
     """Columns go straight into ``index``: what comes out of ``location`` is the slot, so every slot has an index."""
     p = block.parameters
@@ -127,6 +163,16 @@ def _sizes(**common):
             for columns, banks in ((64, 4), (64, 8), (100, 8), (5, 8), (1, 1), (33, 1))]
 
 
+def _all_widths(**common):
+    """Every legal pair of widths (w, b), and some numbers of columns that are no power of two."""
+    pairs = [(w, b) for w in range(17) for b in range(w + 1)]
+    return [{"n_columns": 1 << w, "n_banks": 1 << b, **common} for w, b in pairs] + [
+        {"n_columns": columns, "n_banks": banks, **common} for columns, banks in ((5, 8), (33, 2), (200, 16))]
+
+
+EVERY_INDEX = [
+    size for hash in ("multiplicative", "modular", "range", "xor_fold") for size in _all_widths(hash=hash)]
+
 CONSTANTS = _sizes() + _sizes(multiplier=45) + [
     {"n_columns": 200, "n_banks": 16, "n_indices": 2}, {"n_columns": 4096, "n_banks": 64, "multiplier": 2531},
     {"n_columns": 1000, "n_banks": 16},
@@ -136,6 +182,10 @@ RUNTIME = [{"n_columns": columns, "n_banks": banks, "multiplier": "runtime"}
            for columns, banks in ((8, 2), (13, 4), (16, 16), (1, 1))]
 
 PROPERTIES = [
+    Property("hash_bank_mapper", "every index: location is that of the formula, column of location is the index",
+             HashBankMapper, EVERY_INDEX, all_indices, engine="exhaustive"),
+    Property("hash_bank_mapper", "the same for every index and every odd k", HashBankMapper,
+             _all_widths(multiplier="runtime"), all_indices, engine="exhaustive", timeout=1800),
     Property("hash_bank_mapper", "location is that of the formula; stream contract", HashBankMapper,
              CONSTANTS + OTHERS, specification),
     Property("hash_bank_mapper", "location is that of the formula for every odd k (free); stream contract",
