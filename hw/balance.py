@@ -1,13 +1,15 @@
 """``python -m hw balance``: which multiplier spreads the non-zeros of given masks best over the banks."""
 
-import zlib
-from zipfile import BadZipFile
-
 import numpy as np
 from tabulate import tabulate
 
 from golden.hash_bank_mapper import search_multiplier
+from hw.arrays import read_arrays
 from hw.cli import UsageError
+
+
+MOST_BANKS, MOST_COLUMNS = 1024, 65536
+"""More is out of reach of a search that tries every multiplier."""
 
 
 def add_arguments(parser):
@@ -22,13 +24,15 @@ def add_arguments(parser):
 
 def run(options):
     """Print the best multipliers with their metrics."""
-    if options.banks < 1 or options.banks & (options.banks - 1):
-        raise UsageError(f"--banks must be a power of two, not {options.banks}")
+    if not 1 <= options.banks <= MOST_BANKS or options.banks & (options.banks - 1):
+        raise UsageError(f"--banks must be a power of two from 1 to {MOST_BANKS}, not {options.banks}")
     if options.run_ahead < 0:
         raise UsageError(f"--run-ahead must be an integer from 0, not {options.run_ahead}")
     if options.best < 1:
         raise UsageError(f"--best must be an integer from 1, not {options.best}")
     masks = _masks(options)
+    if masks.shape[2] > MOST_COLUMNS:
+        raise UsageError(f"masks must have from 1 to {MOST_COLUMNS} columns, not {masks.shape[2]}")
     ranked = search_multiplier(masks, options.banks, options.run_ahead)
     rows = [
         [each.multiplier, each.cycles, f"{each.utilisation:.3f}", f"{each.deviation:.2f}", f"{each.fullest_over_mean:.2f}"]
@@ -44,16 +48,15 @@ def run(options):
 def _masks(options):
     """The masks as booleans [masks, rows, columns]."""
     try:
-        with open(options.file, "rb") as file:
-            content = np.load(file, allow_pickle=False)
-            if isinstance(content, np.lib.npyio.NpzFile):
-                if options.key not in content.files:
-                    raise UsageError(f"--key must be one of {', '.join(content.files)}, not {options.key!r}")
-                content = content[options.key]
+        content = read_arrays(options.file)
     except OSError as error:
         raise UsageError(f"cannot read masks from {options.file!r}: {error.strerror or error}") from None
-    except (ValueError, EOFError, BadZipFile, zlib.error):
-        raise UsageError(f"masks must be in a .npy or .npz file of plain arrays, which {options.file!r} is not") from None
+    except ValueError as error:
+        raise UsageError(f"masks: {error}") from None
+    if isinstance(content, dict):
+        if options.key not in content:
+            raise UsageError(f"--key must be one of {', '.join(content)}, not {options.key!r}")
+        content = content[options.key]
     kinds, words = (np.uint8, "bytes") if options.packed else (("bool", "integral"), "integers or booleans")
     if not np.isdtype(content.dtype, kinds) or content.ndim < 2 or not content.size:
         raise UsageError(f"masks must be {words} with rows and columns, not {content.dtype} of shape {content.shape}")

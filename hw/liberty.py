@@ -16,6 +16,10 @@ _TOKEN = re.compile(r'"[^"]*"|[{}();:,]|[^\s{}();:,"]+|\n')
 _CAPACITANCE_FF = {"ff": 1.0, "pf": 1000.0}
 
 
+MOST_INPUTS = 12
+"""A cell with more is nothing that the flow looks for by its function."""
+
+
 @dataclass(frozen=True)
 class Adder:
     """A full- or half-adder cell: its name and pins; an output in ``inverted`` has the complement of sum or carry."""
@@ -176,7 +180,7 @@ def read(path):
     tokens = _TOKEN.findall(_TABLES.sub("", _COMMENTS.sub(" ", text)))
     try:
         group, _ = _group(tokens, 0)
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, RecursionError):
         raise ValueError(f"library {path} is truncated or malformed: its groups do not close") from None
     if not group.name:
         raise ValueError(f"library {path} is malformed: its library group has no name")
@@ -285,6 +289,8 @@ def _cell(group, femtofarad):
 
 def truth_table(expression, inputs):
     """Evaluate a Liberty expression (``! ' & * | + ^``, juxtaposition) for all inputs; None if it names other pins."""
+    if len(inputs) > MOST_INPUTS:
+        return None
     rows = list(product((0, 1), repeat=len(inputs)))
     columns = {pin: sum(row[index] << n for n, row in enumerate(rows)) for index, pin in enumerate(inputs)}
     ones = (1 << len(rows)) - 1
@@ -317,7 +323,10 @@ def _evaluate(expression, columns, ones):
     names = [token for token in tokens if re.match(r"[\w\[\]]", token)]
     if not tokens or any(name not in columns for name in names):
         return None
-    value, rest = _either(tokens, columns, ones)
+    try:
+        value, rest = _either(tokens, columns, ones)
+    except RecursionError:  # parentheses in their hundreds
+        return None
     return value if not rest else None
 
 

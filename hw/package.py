@@ -1,5 +1,6 @@
 """What the user gets: one Verilog file a block, a file list and a manifest, written all at once or not at all."""
 
+import errno
 import hashlib
 import importlib.metadata
 import json
@@ -113,6 +114,9 @@ def write_files(folder, files):
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
+        for name in files:
+            if (folder / name).is_dir():  # else found out when other files are in place
+                raise IsADirectoryError(errno.EISDIR, f"{name} is a directory there")
         staging = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder))
         try:
             for name, text in files.items():
@@ -134,6 +138,6 @@ def _listed(manifest):
     """The Verilog files that a manifest lists; none if it is no manifest."""
     try:
         names = json.loads(manifest.read_text())["files"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return set()
-    return {name for name in names if re.fullmatch(r"\w+\.v", name)}
+    return {name for name in names if isinstance(name, str) and re.fullmatch(r"\w+\.v", name)}

@@ -81,18 +81,17 @@ def measured(folder):
     figures, notes = [], {}
     for unit, config, recipe in FIGURE_ROWS:
         name = f"{unit}_{config}" + ("" if recipe == "area" else f"_{recipe}")
-        report = json.loads(Path(folder, f"{name}.json").read_text())
-        values = {**report["figures"], **report["delay"]}
-        figures.append(
-            {
-                "unit": unit,
-                "config": config,
-                "recipe": recipe,
-                "verilog_sha256": verilog_digest(unit, config),
-                **{key: round(values[key]) for key in FIGURES_SHOWN},
-            }
-        )
-        notes.update(dict.fromkeys(note for note in synth.notes(report) if not note.startswith("flattening")))
+        path = Path(folder, f"{name}.json")
+        try:
+            report = json.loads(path.read_text())
+            values = {**report["figures"], **report["delay"]}
+            shown = {key: round(values[key]) for key in FIGURES_SHOWN}
+            told = [note for note in synth.notes(report) if not note.startswith("flattening")]
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            raise ValueError(f"{str(path)!r} is not the report of a synthesis with a library and delay") from None
+        digest = verilog_digest(unit, config)
+        figures.append({"unit": unit, "config": config, "recipe": recipe, "verilog_sha256": digest, **shown})
+        notes.update(dict.fromkeys(told))
     return {"notes": [f"- {note}" for note in notes], "figures": figures}
 
 

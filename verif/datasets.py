@@ -4,11 +4,9 @@ The small files in ``data`` say what a file must hold: arrays of these names, wi
 """
 
 import os
-import zipfile
-import zlib
 from pathlib import Path
 
-import numpy as np
+from hw.arrays import read_arrays
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -38,13 +36,15 @@ def locate(variable):
 
 def read(path):
     """All arrays of an npz file."""
-    if not zipfile.is_zipfile(path):
-        raise DataError(f"{str(path)!r} is not an npz file, or only a part of one")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{str(path)!r} is not an npz file of plain arrays: {' '.join(str(error).split())}") from None
+        arrays = read_arrays(path)
+    except OSError as error:
+        raise DataError(f"{str(path)!r} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    if not isinstance(arrays, dict):
+        raise DataError(f"{str(path)!r} holds one array and no names: it must be an .npz file")
+    return arrays
 
 
 def load(variable):

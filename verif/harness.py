@@ -64,15 +64,20 @@ def emit(block, top):
     return _emitted[key]
 
 
-def run_bench(block, *, seed=1, sim=None, count=DEFAULT_COUNT, waves=False, keep=None):
-    """Play the standard testbench of a unit on its emitted Verilog; returns a :class:`Result`."""
+def run_bench(block, *, seed=1, sim=None, count=DEFAULT_COUNT, waves=False, keep=None, edit=None):
+    """Play the standard testbench of a unit on its emitted Verilog; returns a :class:`Result`.
+
+    ``keep`` is a folder for what the run leaves behind; ``edit`` makes the Verilog that is simulated, ``{file: text}``,
+    from the emitted one.
+    """
     unit = block.base_name
     job = {"unit": unit, "parameters": block.parameters.to_dict(), "seed": seed, "count": count}
-    result = run_job(block, "verif.play", job, sim=sim, waves=waves, keep=keep, long=count >= LONG_COUNT)
+    result = run_job(block, "verif.play", job, sim=sim, waves=waves, keep=keep, edit=edit,
+                     long=count >= LONG_COUNT)
     return Result(unit=unit, seed=seed, sim=simulator.choose(sim), **result)
 
 
-def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, long=False):
+def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, edit=None, long=False):
     """Run a cocotb module on a block's emitted Verilog.
 
     The module finds ``job`` (plain data) in the JSON file that ``BENCH_JOB`` names and writes its result, as JSON,
@@ -81,7 +86,8 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, long=F
     """
     sim = simulator.choose(sim)
     top = block.base_name
-    built = simulator.build(emit(block, top), top, sim, waves, long and sim == "verilator")
+    files = emit(block, top)
+    built = simulator.build(edit(files) if edit else files, top, sim, waves, long and sim == "verilator")
     with tempfile.TemporaryDirectory(prefix="run-", dir=simulator.BUILD_ROOT) as temporary:
         folder = Path(keep or temporary).resolve()
         try:

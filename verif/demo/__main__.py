@@ -30,7 +30,10 @@ def main(arguments=None):
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from None
     head = _head(data, options)
-    block = make_block("core", options.config)
+    try:
+        block = make_block("core", options.config)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     sizes = block.parameters.sizes
     n, d = head.first.shape[1:]
     if n > sizes.max_tokens or d > sizes.max_head_dim:

@@ -48,8 +48,11 @@ def main():
         for prop in properties:
             print(f"{prop.name} [{prop.block.__name__}: {table.sizes_text(prop.sizes)}; {prop.engine}]")
         return 0
-    folder = Path(options.folder).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder = Path(options.folder).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        parser.error(f"cannot write to the folder {options.folder!r}: {getattr(error, 'strerror', None) or error}")
     results = {}
     order = sorted(range(len(properties)), key=lambda index: properties[index].engine not in _FIRST)
     context = multiprocessing.get_context("spawn")

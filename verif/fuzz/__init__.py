@@ -1,0 +1,1 @@
+"""A fuzzer of the command lines and of every file that they read."""
