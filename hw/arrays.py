@@ -6,7 +6,7 @@ __all__ = ["read_arrays"]
 
 
 def read_arrays(path):
-    """The array of a .npy file, ``{name: array}`` of an .npz file; raises ``OSError``, or ``ValueError`` (a sentence)."""
+    """The array of a .npy file, or ``{name: array}`` of an .npz file; raises ``OSError``, or ``ValueError``."""
     with open(path, "rb") as file:
         try:
             content = np.load(file, allow_pickle=False)

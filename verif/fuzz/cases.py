@@ -84,7 +84,7 @@ def _verilog(rng):
     words = ["hw", "verilog", *_block(rng, rng.random() < 0.5), "-o", OUTPUT]
     if rng.random() < 0.3:
         words += rng.choice((["--memory", "macro"], ["--name", "top"], ["--name", rng.choice(TEXTS)]))
-    return words, Case([], carry_out=rng.random() < 0.2)
+    return words, Case([], carry_out=rng.random() < 0.4)
 
 
 def _synth(rng):
@@ -105,7 +105,7 @@ def _library(rng):
     """A damaged library is read, and sometimes used, for the smallest block."""
     name = rng.choice(("cells.lib", "cells.lib.gz"))
     words = ["hw", "synth", "hash_bank_mapper", "-p", "n_columns=4", "n_banks=2", "-o", OUTPUT, "--liberty", name]
-    return words, Case([], files={name: files.library(rng)}, carry_out=rng.random() < 0.15)
+    return words, Case([], files={name: files.library(rng)}, carry_out=rng.random() < 0.25)
 
 
 def _list(rng):

@@ -5,7 +5,9 @@ import os
 import pytest
 
 from hw.registry import PRESETS, make_block
+from verif import simulator
 from verif.harness import run_bench
+from verif.unknowns import run_watched
 
 SEED = int(os.environ.get("SEED", "1"))
 
@@ -98,7 +100,9 @@ def test_point(unit, parameters):
 @pytest.mark.parametrize("config", [name for name in PRESETS if name in ("tiny", "small")])
 @pytest.mark.parametrize("unit", POINTS)
 def test_preset(unit, config):
-    check(run_bench(make_block(unit, config), seed=SEED + 1, count=270))
+    # Icarus starts with X in every register and memory: a run is watched for where it gets.
+    run = run_watched if config == "tiny" and simulator.choose() == "icarus" else run_bench
+    check(run(make_block(unit, config), seed=SEED + 1, count=270))
 
 
 def check(result):
