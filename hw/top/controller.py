@@ -106,7 +106,8 @@ class Controller(Block):
         m.submodules.chain = chain = Chain()
         known = self._know(m)
 
-        command = Signal(COMMAND_LAYOUT)  # the one that is checked, and then waits for its turn
+        # The one that is checked, and then waits for its turn; whatever the stream shows while no beat is valid.
+        command = Signal(COMMAND_LAYOUT, reset_less=True)
         number = Signal(32)
         error, error_command = Signal(4), Signal(32)
         unit = Signal(range(len(Unit)))

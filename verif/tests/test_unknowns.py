@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Ver
 
 
 @pytest.mark.parametrize("unit, count", [
-    ("dot_product_array", 18), ("hash_bank_mapper", 18), pytest.param("core", 27, marks=pytest.mark.core),
+    ("dot_product_array", 18), ("hash_bank_mapper", 18), pytest.param("core", 4, marks=pytest.mark.core),
 ])
 def test_block(unit, count):
     result = run_watched(make_block(unit, "tiny"), count=count)
