@@ -205,12 +205,11 @@ class VectorPath(Block):
         """The unit's next command: a write into the banks, else a step of SPMM or a word, if one is ``offered``."""
         unit, terms, words = self._unit.command, self._issue.terms, self._reader.words
         payload = unit.payload
-        value, word = self.value_write, self.word_write
+        (value, has_value), (word, has_word) = self._waiting_writes(m)
         offered = self._named(m, terms.valid | (words.valid & ~self._is_norm), "offered")
-        writes = self._named(m, value.valid | word.valid, "writes")
+        writes = self._named(m, has_value | has_word, "writes")
         m.d.comb += [
             unit.valid.eq(offered | writes),
-            value.ready.eq(unit.ready),
             terms.ready.eq(unit.ready & ~writes),
             words.ready.eq(Mux(self._is_norm, self._norm.words.ready, unit.ready & ~writes)),
             self._norm.words.payload.eq(words.payload),
@@ -222,11 +221,11 @@ class VectorPath(Block):
             payload.first.eq(terms.payload.first),
             payload.last.eq(terms.payload.last),
         ]
-        written_address = self._named(m, Mux(word.valid, word.address, value.payload.address), "written_address")
+        written_address = self._named(m, Mux(has_word, word.address, value.address), "written_address")
         for engine in range(self.n_banks):
             m.d.comb += [
                 payload.enable[engine].eq(
-                    Mux(word.valid, word.bank == engine, value.valid | terms.payload.enable[engine])
+                    Mux(has_word, word.bank == engine, has_value | terms.payload.enable[engine])
                 ),
                 payload.address[engine].eq(Mux(writes, written_address, terms.payload.address[engine])),
             ]
@@ -234,13 +233,31 @@ class VectorPath(Block):
                 operands = self._operands(engine * self.simd_lanes + lane)
                 if lane == 0:
                     operands[0] = Mux(self._is_spmm, terms.payload.probability[engine], operands[0])
-                written = Mux(word.valid, word.words[lane], value.payload.elements[engine])
+                written = Mux(has_word, word.words[lane], value.elements[engine])
                 m.d.comb += [
-                    payload.lane_enable[engine][lane].eq(~value.valid | (value.payload.lane == lane)),
+                    payload.lane_enable[engine][lane].eq(~has_value | (value.lane == lane)),
                     payload.a[engine][lane].eq(Mux(writes, written, operands[0])),
                     payload.b[engine][lane].eq(operands[1]),
                 ]
         return offered
+
+    def _waiting_writes(self, m):
+        """An element for every bank and a word for one, each with whether there is one, out of registers.
+
+        They decide on the operation of all lanes, which would be late if it depended on where they come from.
+        """
+        layout = self.value_write.payload.shape()
+        m.submodules.values_waiting = waiting = Queue(width=layout.size, depth=2)
+        word = Signal.like(self.word_write, name="word", reset_less=True)
+        has_word = Signal(name="has_word")
+        m.d.sync += [word.eq(self.word_write), has_word.eq(self.word_write.valid)]
+        m.d.comb += [
+            waiting.source.payload.eq(self.value_write.payload),
+            waiting.source.valid.eq(self.value_write.valid),
+            self.value_write.ready.eq(waiting.source.ready),
+            waiting.sink.ready.eq(self._unit.command.ready & ~has_word),
+        ]
+        return (data.View(layout, waiting.sink.payload), waiting.sink.valid), (word, has_word)
 
     def _operands(self, element):
         """Both operands of an element of a word; the unit may have more lanes than a word has elements."""

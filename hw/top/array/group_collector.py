@@ -19,7 +19,8 @@ class GroupCollector(Block):
 
     MATMUL: for each of ``places`` the groups of a row, each with the word of IMEM and its position there. PROJECT: one
     group for each of ``items``, of zeros if it is empty. A group a clock; it is offered in the clock after its last
-    score, and two of them may wait.
+    score, and two of them may wait. Which scores it needs is known a clock before, so that they are taken without delay:
+    that holds up the units.
     """
 
     Parameters = CoreParameters
@@ -58,38 +59,47 @@ class GroupCollector(Block):
         layout = self.groups.payload.shape()
         m.submodules.waiting = waiting = Queue(width=layout.size, depth=2)
         counted = Signal.like(item.group, name="counted")  # group of a row that is written
-        group = Signal.like(item.group, name="group")
-        is_wanted, is_empty = Signal(), Signal()
-        wants = Signal(self.n_banks)  # units of whom a score belongs to the group
-        has = Signal(self.n_banks)
+        group = Signal.like(counted, name="group")
+        ends_row = Signal()
+        # The next group: its units, of whom a score belongs to it, and where it belongs.
+        place = data.StructLayout({name: layout[name].shape for name in ("address", "position", "ends_row")})
+        next_one = Signal(place, name="next_place", reset_less=True)
+        wants = Signal(self.n_banks, reset_less=True)
+        is_wanted, moves = Signal(), Signal()
         taken = Signal()
         m.d.comb += [
             group.eq(Mux(plan.kind.project, item.group, counted)),
-            is_wanted.eq(Mux(plan.kind.project, self.items.valid, self.places.valid)),
-            is_empty.eq(plan.kind.project & item.is_empty),
-            wants.eq(Mux(
-                is_empty, 0, (group < plan.columns.n_full).replicate(self.n_banks)
-                | (plan.columns.units & (group == plan.columns.n_full).replicate(self.n_banks))
-            )),
-            has.eq(Cat(score.valid for score in self.scores)),
+            ends_row.eq(counted == plan.last_group),
+            moves.eq(~is_wanted | taken),
+            self.places.ready.eq(moves & plan.kind.matmul & ends_row),
+            self.items.ready.eq(moves & plan.kind.project),
+        ]
+        with m.If(moves):
+            m.d.sync += [
+                is_wanted.eq(Mux(plan.kind.project, self.items.valid, self.places.valid)),
+                next_one.position.eq(counted),
+                next_one.address.eq(self.places.payload + (counted >> len(next_one.position))),
+                next_one.ends_row.eq(ends_row),
+                wants.eq(Mux(
+                    plan.kind.project & item.is_empty, 0, (group < plan.columns.n_full).replicate(self.n_banks)
+                    | (plan.columns.units & (group == plan.columns.n_full).replicate(self.n_banks))
+                )),
+            ]
+        with m.If(moves & plan.kind.matmul & self.places.valid):
+            m.d.sync += counted.eq(Mux(ends_row, 0, counted + 1))
+
+        has = Cat(score.valid for score in self.scores)
+        found = Signal(layout)
+        m.d.comb += [
             waiting.source.valid.eq(is_wanted & (has | ~wants).all()),
             taken.eq(waiting.source.valid & waiting.source.ready),
             *(score.ready.eq(taken & wants[unit]) for unit, score in enumerate(self.scores)),
-        ]
-        found = Signal(layout)
-        m.d.comb += [
+            *(getattr(found, name).eq(getattr(next_one, name)) for name in place.members),
             *(element.eq(Mux(is_in, score.payload, 0))
               for element, is_in, score in zip(found.elements, wants, self.scores, strict=True)),
-            found.position.eq(counted),
-            found.address.eq(self.places.payload + (counted >> len(found.position))),
-            found.ends_row.eq(counted == plan.last_group),
             waiting.source.payload.eq(found),
-            self.places.ready.eq(taken & plan.kind.matmul & found.ends_row),
-            self.items.ready.eq(taken & plan.kind.project),
             self.groups.payload.eq(waiting.sink.payload),
             self.groups.valid.eq(waiting.sink.valid),
             waiting.sink.ready.eq(self.groups.ready),
         ]
-        with m.If(taken & plan.kind.matmul):
-            m.d.sync += counted.eq(Mux(found.ends_row, 0, counted + 1))
         return m
