@@ -16,6 +16,8 @@ address 0 on; ``at`` or ``into`` say otherwise, and nothing is ever handed out t
 checks: a program may be wrong on purpose.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from golden import placement
@@ -105,7 +107,6 @@ class Program(DataProgram):
 
     def _rowwise(self, opcode, matrix, second, gated, into, **fields):
         into = into or self.matrix(matrix.n_rows, matrix.n)
-        second = second or Matrix(0, 0, 0, 0)
         self.append(Command(
             opcode=opcode, flags=_flags(gated=gated), n_rows=matrix.n_rows, n_in=matrix.n,
             source=matrix.first, source_stride=matrix.stride, source_2=second.first, source_2_stride=second.stride,
@@ -114,8 +115,11 @@ class Program(DataProgram):
         return into
 
     def elementwise(self, function, matrix, second=None, gated=False, into=None):
-        """One of :class:`golden.commands.Elementwise`, also by name."""
+        """One of :class:`golden.commands.Elementwise`, also by name. ``second`` may have one row, which is for all rows."""
         function = Elementwise[function.upper()] if isinstance(function, str) else function
+        second = second or Matrix(0, 0, 0, 0)
+        if second.n_rows == 1:
+            second = replace(second, stride=0)
         return self._rowwise(Opcode.ELEMENTWISE, matrix, second, gated, into, function=function)
 
     def layer_norm(self, matrix, gamma_beta, epsilon=1e-5, gated=False, into=None):

@@ -31,8 +31,8 @@ slots_of(n). ``function`` of MATMUL, SDDMM, SOFTMAX, SPMM, LAYER_NORM and CTR is
    SDDMM               1..T         1..D        1..T        source >= rw(n_in); mask < n_masks
    SOFTMAX             1..T                     1..T        mask < n_masks; make_mask: 1 <= mask_out < n_masks
    SPMM                1..T         1..D        1..T        destination >= rw(n_in); mask < n_masks
-   ELEMENTWISE         1..T         1..max_dim              source, destination, and with two operands source_2
-                                                            >= rw(n_in)
+   ELEMENTWISE         1..T         1..max_dim              source, destination >= rw(n_in); with two operands
+                                                            source_2 >= rw(n_in), or 0: one row for all rows
    LAYER_NORM          1..T         1..max_dim              source, destination, source_2 >= rw(n_in)
    CLEAR, CTR                                               nothing
    ==================  ===========  ==========  ==========  ==============================================
@@ -182,7 +182,7 @@ def _strides_fit(command, sizes):
     has_source |= opcode == Opcode.STORE and command.function == Memory.ROWS
     has_destination = opcode in (Opcode.MATMUL, Opcode.SPMM, Opcode.ELEMENTWISE, Opcode.LAYER_NORM)
     has_destination |= opcode == Opcode.LOAD and command.function == Memory.ROWS
-    has_second = opcode == Opcode.LAYER_NORM or has_two_operands(command)
+    has_second = opcode == Opcode.LAYER_NORM or (has_two_operands(command) and command.source_2_stride > 0)
     return not (
         has_source and command.source_stride < read
         or has_second and command.source_2_stride < read

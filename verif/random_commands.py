@@ -45,7 +45,7 @@ def random_command(rng, sizes):
         source=place(depths[0]),
         source_stride=stride[0],
         source_2=place(sizes.imem_depth),
-        source_2_stride=stride[1],
+        source_2_stride=0 if rng.random() < 0.05 else stride[1],
         destination=min(65535, place(depths[1]) + (depths[1] // 2 if is_in_imem and rng.random() < 0.7 else 0)),
         destination_stride=stride[2],
         bank_address=place(min(sizes.wmem_depth, sizes.vmem_depth)),

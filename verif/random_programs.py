@@ -180,8 +180,10 @@ class RandomPrograms(RandomInputs):
                 item = earlier[int(rng.integers(len(earlier)))]
                 second = (item.destination, item.destination_stride)
             else:
-                second = self._matrix(n_rows, n)
-                self._need_rows(*second, n_rows, n)
+                n_seconds = n_rows if rng.random() < 0.7 else 1
+                first, stride = self._matrix(n_seconds, n)
+                self._need_rows(first, stride, n_seconds, n)
+                second = first, stride if n_seconds == n_rows else 0
         return Command(opcode=Opcode.ELEMENTWISE, function=function, source_2=second[0], source_2_stride=second[1],
                        **fields), n
 

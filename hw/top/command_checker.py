@@ -285,7 +285,7 @@ class CommandChecker(Block):
             | (op[Opcode.PROJECT] & outside(command.n_out, self.max_head_dim))
             | (self._masked & outside(command.n_out, self.max_tokens))
             | (self._reads_rows & (command.source_stride < self._words_in))
-            | (self._reads_second & (command.source_2_stride < self._words_in))
+            | (self._reads_second & (command.source_2_stride < self._words_in) & ~(self._two & (command.source_2_stride == 0)))
             | (self._writes_rows & (command.destination_stride < self._words_out))
             | ((moves_mask | self._masked) & (mask >= self.n_masks))
             | (moves_mask & (mask == 0) & (command.n_rows != 1))

@@ -329,6 +329,15 @@ def test_what_is_undefined_stays_so():
     assert core.uncertain_from == len(more.commands)
 
 
+def test_a_second_operand_of_one_row_serves_all_rows():
+    """As the gates of adaptive layer norm need it."""
+    rng = np.random.default_rng(10)
+    left, gate = rng.normal(size=(5, 11)).astype(np.float16), rng.normal(size=(1, 11)).astype(np.float16)
+    program = Program(CoreSizes())
+    handle = program.store_rows(program.elementwise("mul", program.load_rows(left), program.load_rows(gate)))
+    assert np.array_equal(handle.of(run_of(program)), (left * gate).view(np.uint16))
+
+
 def test_elementwise_is_the_vector_units_operation():
     sizes = CoreSizes()
     rng = np.random.default_rng(9)
