@@ -177,9 +177,8 @@ def read(path):
     text = read_text(path)
     if not re.match(r"\s*library\s*\(", _COMMENTS.sub(" ", text[:100_000])):
         raise ValueError(f"library {path} is not a Liberty file: it does not begin with library (...)")
-    tokens = _TOKEN.findall(_TABLES.sub("", _COMMENTS.sub(" ", text)))
     try:
-        group, _ = _group(tokens, 0)
+        group = parse(_TABLES.sub("", text))
     except (IndexError, ValueError, RecursionError):
         raise ValueError(f"library {path} is truncated or malformed: its groups do not close") from None
     if not group.name:
@@ -193,12 +192,21 @@ def read(path):
     return library
 
 
+def parse(text):
+    """The groups of a library's text; IndexError or ValueError if they do not close."""
+    group, _ = _group(_TOKEN.findall(_COMMENTS.sub(" ", text)), 0)
+    return group
+
+
 @dataclass
-class _Group:
+class Group:
+    """``kind (arguments) { ... }`` with its attributes, its groups and the rows of its table."""
+
     kind: str
     arguments: list
     values: dict
     groups: list
+    rows: list = field(default_factory=list)
 
     @property
     def name(self):
@@ -212,7 +220,7 @@ def _group(tokens, at):
     kind, (arguments, at) = tokens[at], _arguments(tokens, at + 1)
     if tokens[at] != "{":
         raise ValueError("not a group")
-    group = _Group(kind, arguments, {}, [])
+    group = Group(kind, arguments, {}, [])
     at += 1
     while tokens[at] != "}":
         if tokens[at] in (";", "\n"):
@@ -228,6 +236,8 @@ def _group(tokens, at):
             if tokens[after] == "{":
                 child, at = _group(tokens, at)
                 group.groups.append(child)
+            elif tokens[at] == "values":
+                group.rows, at = arguments, after
             else:
                 group.values[tokens[at]] = " ".join(arguments)
                 at = after
@@ -246,20 +256,21 @@ def _arguments(tokens, at):
     return arguments, end
 
 
-def _library(path, sha256, group):
+def femtofarad(group):
+    """The unit of capacitance of a library's group, in fF."""
     amount, unit = (group.values.get("capacitive_load_unit", "1 pf").split() + ["pf"])[:2]
-    femtofarad = float(amount) * _CAPACITANCE_FF.get(unit.lower(), 1000.0)
-    cells = {}
-    for child in group.groups:
-        if child.kind == "cell":
-            cells[child.name] = _cell(child, femtofarad)
+    return float(amount) * _CAPACITANCE_FF.get(unit.lower(), 1000.0)
+
+
+def _library(path, sha256, group):
+    cells = {child.name: _cell(child, femtofarad(group)) for child in group.groups if child.kind == "cell"}
     corner = "process {}, {} V, {} C".format(
         *(group.values.get(f"nom_{key}", "?") for key in ("process", "voltage", "temperature"))
     )
     return Library(path, sha256, group.name, cells, group.values.get("default_wire_load"), corner)
 
 
-def _cell(group, femtofarad):
+def _cell(group, unit):
     kinds = {child.kind for child in group.groups}
     area = group.values.get("area", "0")
     try:
@@ -278,7 +289,7 @@ def _cell(group, femtofarad):
         cell.storage = "latch"
     for pin in (child for child in group.groups if child.kind == "pin"):
         if pin.values.get("direction") == "input":
-            cell.inputs[pin.name] = float(pin.values.get("capacitance", 0)) * femtofarad
+            cell.inputs[pin.name] = float(pin.values.get("capacitance", 0)) * unit
         elif pin.values.get("direction") == "output":
             cell.functions[pin.name] = pin.values.get("function", "")
         for role in ("clock", "enable", "test", "out"):

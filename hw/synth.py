@@ -9,11 +9,13 @@ from tabulate import tabulate
 
 from hw import liberty as liberty_reader
 from hw.package import write_files
-from hw.synthesis import engine, figures, recipes, timing
+from hw.synthesis import delay_tables, engine, figures, recipes, recovery, timing
+from hw.synthesis.netlist import Netlist
 
 FLATTEN = ("auto", "flat", "hierarchy")
 SCHEMA = 1
 MAXIMUM_PERIOD_PS = 1_000_000
+FAST_PS = 300  # what ABC aims at in a search
 JOB_FILES = ("stubs.v", "fold.v", "rows.v", "cells.v", "constraints")
 
 
@@ -23,9 +25,11 @@ def check_options(recipe, period_ps, flatten):
         raise ValueError(f"unknown recipe {recipe!r}: legal are {', '.join(recipes.RECIPES)}")
     if flatten not in (None, *FLATTEN):
         raise ValueError(f"flatten must be one of {', '.join(FLATTEN)}, not {flatten!r}")
-    if period_ps is not None and not (isinstance(period_ps, (int, float)) and 0 < period_ps < MAXIMUM_PERIOD_PS):
+    is_number = isinstance(period_ps, (int, float)) and 0 < period_ps < MAXIMUM_PERIOD_PS
+    if period_ps not in (None, recipes.SEARCH) and not is_number:
         raise ValueError(
-            f"period must be a number of picoseconds above 0 and below {MAXIMUM_PERIOD_PS}, not {period_ps!r}"
+            f"period must be a number of picoseconds above 0 and below {MAXIMUM_PERIOD_PS}, "
+            f"or {recipes.SEARCH!r}, not {period_ps!r}"
         )
 
 
@@ -51,7 +55,7 @@ def synthesise(
     top : name of the top module
     liberty : path of a Liberty file (.lib, .lib.gz), or None for Yosys' own gates and estimates
     recipe : a name of :data:`hw.synthesis.recipes.RECIPES`
-    period_ps : the period that is wanted, or None for the recipe's own
+    period_ps : the period that is wanted, "search" for the one that is worth its area, or None for the recipe's own
     flatten : "auto" (all but large modules that repeat), "flat", "hierarchy", or None for the recipe's own
     memory : how the memories were emitted, for the report; they are black boxes here in any case
     name, parameters : for the report
@@ -68,25 +72,32 @@ def synthesise(
         folder = Path(scratch)
         mode = flatten or recipe.flatten
         period_ps = period_ps or recipe.period_ps
+        goal_ps = None if period_ps == recipes.SEARCH else period_ps
         if library:
-            (folder / "cells.lib").write_text(liberty_reader.read_text(liberty))
+            text = liberty_reader.read_text(liberty)
+            (folder / "cells.lib").write_text(text)
+            tables = delay_tables.read(liberty, text)
         sources = _copy(files, folder)
-        job = recipes.commands(recipe, list(sources), top, library, folder, mode, period_ps)
+        job = recipes.commands(recipe, list(sources), top, library, folder, mode, goal_ps or FAST_PS)
         trace = engine.run(job, folder, progress)
         versions = engine.tool_versions()
-        netlist = figures.read_netlist(folder)
-        numbers, rows = figures.count(netlist, top, library, folder)
-        path = None
+        netlist = Netlist((folder / "mapped.json").read_text(), library)
+        recovered, path = None, None
+        if library is not None and recipe.recovery:
+            netlist, recovered = recovery.recover(
+                netlist, folder, top, tables, clock, goal_ps, recipe.period_worth, progress
+            )
+        numbers, rows = figures.count(netlist, top, folder)
         if library is None:
             numbers |= figures.estimates(folder)
             delay = {"method": None, "label": "none: delay needs a library"}
         elif (sta := timing.opensta_version()) and numbers["cells"] <= timing.MAXIMUM_CELLS:
             versions["opensta"] = sta
-            delay, path = timing.opensta(folder, top, library, clock, progress)
+            delay, path = timing.opensta(folder, netlist, top, clock, progress)
         else:
-            delay = timing.abc(folder)
+            delay = timing.own(netlist, top, tables, clock)
         if keep is not None:
-            _keep(folder, Path(keep), path)
+            _keep(folder, Path(keep), netlist, path)
         return {
             "schema": SCHEMA,
             "name": name or top,
@@ -105,6 +116,7 @@ def synthesise(
             "sources": sources,
             "flattening": {"mode": mode, "kept_modules": sorted(row["module"] for row in rows if row["module"] != top)},
             "memory": {"emitted_as": memory, "counted": "in bits, as black boxes; not in cells, area or delay"},
+            "recovery": recovered,
             "figures": numbers,
             "delay": delay,
             "critical_path": path,
@@ -136,11 +148,12 @@ def _adder_cells(recipe, library):
     return ", ".join(cell.name for cell in (library.full_adder, library.half_adder) if cell)
 
 
-def _keep(folder, target, path):
+def _keep(folder, target, netlist, path):
     """Put the netlist and what it takes to repeat the job (but for the library) into a folder."""
     inputs = [item.name for item in folder.glob("half_used.*")]
     inputs += [name for name in JOB_FILES if (folder / name).exists()]
-    files = {name: (folder / name).read_text() for name in ("mapped.v", "yosys.log", "yosys.ys", *inputs)}
+    files = {name: (folder / name).read_text() for name in ("yosys.log", "yosys.ys", *inputs)}
+    files["mapped.v"] = netlist.verilog()
     if path:
         files["critical_path.txt"] = path + "\n"
     write_files(target, files)
@@ -168,15 +181,14 @@ def _common(report):
 
 
 def _library_table(reports):
-    by_sta = any(report["delay"]["method"] == "opensta" for report in reports)
     headers = ["block", "cells", "flip-flops", "memory bits", "µm²", "of it registers", "gate eq."]
-    headers += ["period ps", "with wire load", "any path ps"] if by_sta else ["logic delay ps (ABC)"]
+    headers += ["period ps", "with wire load", "any path ps"]
     rows = []
     for report in reports:
         counts, delay = report["figures"], report["delay"]
         row = [*_common(report), _number(counts["area_um2"]), _number(counts["sequential_um2"])]
         row.append(_number(counts["gate_equivalents"]))
-        keys = ("period_ps", "period_wire_load_ps", "worst_path_ps") if by_sta else ("logic_delay_ps",)
+        keys = ("period_ps", "period_wire_load_ps", "worst_path_ps")
         rows.append(row + [_number(delay.get(key)) for key in keys])
     return _with_notes(headers, rows, reports)
 
@@ -202,8 +214,13 @@ def notes(report):
     else:
         yield "no library: Yosys' own gates; transistors, gate equivalents (4 transistors) and depth are estimates"
     tools = ", ".join(f"{tool} {version}" for tool, version in report["tools"].items())
-    target = f" for {recipe['period_ps']:g} ps" if library else ""
+    target = f", period {recipe['period_ps']} ps" if library else ""
+    target = target.replace("search ps", "found by a search")
     yield f"recipe {recipe['name']}{target}; adder cells: {recipe['adder_cells']}; {tools}"
+    if report["recovery"] is not None:
+        yield "sized, buffered and mapped anew where slow, by the timing of whole paths"
+    if library and report["delay"]["method"] == "own":
+        yield f"wire load and a second opinion on delay need OpenSTA ({timing.HOW_TO_GET})"
     kept = report["flattening"]["kept_modules"]
     yield f"flattening {report['flattening']['mode']}" + (
         f", modules kept: {len(kept)}" if kept else ", no module kept"

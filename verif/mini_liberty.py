@@ -1,9 +1,12 @@
 """A made-up cell library in Liberty format for the tests of the synthesis flow: small, complete, free of anyone's rights."""
 
-# name: (area, {input: fF}, {output: function})
+# name: (area, {input: fF}, {output: function}); a strength "X2" drives twice the load
 CELLS = {
     "INV": (1.0, {"A": 1.0}, {"Y": "!A"}),
     "BUF": (1.5, {"A": 1.0}, {"Y": "A"}),
+    "INVX2": (1.4, {"A": 2.0}, {"Y": "!A"}),
+    "BUFX2": (2.0, {"A": 2.0}, {"Y": "A"}),
+    "NAND2X2": (2.8, {"A": 2.0, "B": 2.0}, {"Y": "!(A & B)"}),
     "NAND2": (2.0, {"A": 1.0, "B": 1.0}, {"Y": "!(A & B)"}),
     "NOR2": (2.0, {"A": 1.0, "B": 1.0}, {"Y": "(A + B)'"}),
     "XOR2": (4.0, {"A": 2.0, "B": 2.0}, {"Y": "A ^ B"}),
@@ -11,13 +14,14 @@ CELLS = {
     "HALF": (5.0, {"A": 2.0, "B": 2.0}, {"S": "A ^ B", "CO": "A * B"}),
 }
 
-_TABLE = 'values ("{0}, {1}", "{1}, {2}");'
+_TABLE = 'values ("{0}, {1}", "{2}, {3}");'
 
 
 def _timing(pin, delay, kind=""):
     rows = []
     for table in ("cell_rise", "cell_fall", "rise_transition", "fall_transition"):
-        values = _TABLE.format(*(f"{delay * scale:.4f}" for scale in (1, 2, 3)))
+        # The load of 60 fF makes a gate five times slower, a slew of half a ns twice as slow.
+        values = _TABLE.format(*(f"{delay * scale:.4f}" for scale in (1, 5, 2, 6)))
         rows.append(f"        {table} (grid) {{ {values} }}")
     body = "\n".join(rows)
     return f'      timing () {{\n        related_pin : "{pin}";\n{kind}{body}\n      }}\n'
@@ -28,14 +32,14 @@ def _cell(name, area, inputs, outputs):
     for pin, load in inputs.items():
         text += f"    pin ({pin}) {{\n      direction : input;\n      capacitance : {load};\n    }}\n"
     for pin, function in outputs.items():
-        arcs = "".join(_timing(related, 0.01 * area) for related in inputs)
+        arcs = "".join(_timing(related, 0.02 * (0.6 if name.endswith("X2") else 1) * area) for related in inputs)
         text += f'    pin ({pin}) {{\n      direction : output;\n      max_capacitance : 60;\n      function : "{function}";\n'
         text += f"{arcs}    }}\n"
     return text + "  }\n"
 
 
 def _constraint(kind, time):
-    values = _TABLE.format(*[f"{time:.4f}"] * 3)
+    values = _TABLE.format(*[f"{time:.4f}"] * 4)
     tables = "".join(f"        {edge} (slews) {{ {values} }}\n" for edge in ("rise_constraint", "fall_constraint"))
     return f'      timing () {{\n        related_pin : "CK";\n        timing_type : {kind}_rising;\n{tables}      }}\n'
 

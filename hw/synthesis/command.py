@@ -9,7 +9,7 @@ from pathlib import Path
 from hw import liberty, synth
 from hw.cli import UsageError
 from hw.package import build_package, write_files
-from hw.synthesis.recipes import RECIPES
+from hw.synthesis.recipes import RECIPES, SEARCH
 
 
 def add_arguments(parser):
@@ -17,7 +17,7 @@ def add_arguments(parser):
     parser.add_argument("-o", "--output", metavar="DIR", default="build/synth", help="folder for the JSON reports")
     parser.add_argument("--liberty", metavar="FILE", help="standard-cell library, .lib or .lib.gz (else: estimates)")
     parser.add_argument("--recipe", default="area", metavar="|".join(RECIPES), help="how the design is mapped")
-    parser.add_argument("--period", metavar="PS", help="wanted period (default: 1000; with speed 300)")
+    parser.add_argument("--period", metavar="PS", help="wanted period, or search (default: 1000; with speed search)")
     parser.add_argument(
         "--flatten",
         metavar="|".join(synth.FLATTEN),
@@ -51,9 +51,9 @@ def run(options, blocks):
 
 def _period(text):
     try:
-        return None if text is None else float(text)
+        return text if text in (None, SEARCH) else float(text)
     except ValueError:
-        raise ValueError(f"period must be a number of picoseconds, not {text!r}") from None
+        raise ValueError(f"period must be a number of picoseconds or {SEARCH!r}, not {text!r}") from None
 
 
 def _write(folder, files):

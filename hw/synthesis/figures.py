@@ -11,16 +11,6 @@ _FLIP_FLOP = re.compile(r"\$_S?DFF")
 TRANSISTORS_A_NAND2 = 4
 
 
-def read_netlist(folder):
-    """``{module: Counter of cell types}`` of the mapped design, without the library's own modules."""
-    modules = json.loads((folder / "mapped.json").read_text())["modules"]
-    return {
-        name: Counter(cell["type"] for cell in module["cells"].values())
-        for name, module in modules.items()
-        if not int(module["attributes"].get("blackbox", "0"), 2)
-    }
-
-
 def instance_counts(netlist, top):
     """How often each module occurs below ``top``, itself included."""
     order = []
@@ -41,11 +31,13 @@ def instance_counts(netlist, top):
     return counts
 
 
-def count(netlist, top, library, folder):
+def count(mapped, top, folder):
     """The figures of a mapped design, and a row for each module that was kept.
 
     Memories are counted in bits and never in cells or area. An unknown black box is an error: it has no area.
     """
+    library = mapped.library
+    netlist = {name: mapped.kinds(name) for name in mapped.modules_below(top)}
     counts = instance_counts(netlist, top)
     inferred = json.loads((folder / "memories.json").read_text())
     figures = {"cells": 0, "flip_flops": 0, "latches": 0, "clock_gates": 0, "memory_bits": 0}

@@ -60,9 +60,21 @@ class Netlist:
             "connections": connections,
         }
 
-    def own_modules(self):
-        """The modules that are neither library cells nor black boxes."""
-        return [name for name, module in self.modules.items() if not int(module["attributes"].get("blackbox", "0"), 2)]
+    def modules_below(self, top):
+        """The modules that make up a design, leaves first; without library cells and black boxes."""
+        order = []
+
+        def visit(name):
+            for kind in self.kinds(name):
+                if kind in self.modules and kind not in order and not self._is_black_box(kind):
+                    visit(kind)
+            order.append(name)
+
+        visit(top)
+        return order
+
+    def _is_black_box(self, module):
+        return int(self.modules[module]["attributes"].get("blackbox", "0"), 2)
 
     def kinds(self, module):
         """How many cells of each type a module holds."""

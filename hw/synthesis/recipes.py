@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hw.synthesis.adders import FOLD, ROW_PREFIXES, STUBS, library_rules
 
+SEARCH = "search"
 MEMORY_PREFIX = "memory_"
 SMALLEST_GATED_SET = 8
 GATES = "cmos"  # Yosys' own gates for which it knows transistor counts
@@ -15,7 +16,9 @@ class Recipe:
 
     ``abc`` is the script of ABC, ``{D}`` standing for the wanted delay; ``adder_cells`` maps rows of adders to the
     library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock gate in place of a
-    multiplexer each; ``period_ps`` and ``flatten`` are what is used unless something else is asked for.
+    multiplexer each; ``recovery`` works on the mapped netlist by its timing (:mod:`hw.synthesis.recovery`);
+    ``period_ps``, a number or "search", and ``flatten`` are what is used unless something else is asked for. A search
+    ends where a percent less of the period costs more than ``period_worth`` percent of area.
     """
 
     name: str
@@ -23,7 +26,9 @@ class Recipe:
     abc: str
     adder_cells: bool = True
     clock_gates: bool = True
-    period_ps: float = 1000
+    recovery: bool = True
+    period_worth: float = 0.5
+    period_ps: float | str = 1000
     booth: bool = False
     flatten: str = "auto"
     whole: int = 120_000
@@ -40,9 +45,10 @@ RECIPES = {
         ),
         Recipe(
             "speed",
-            "short delay: structure of the RTL kept, fast gates, buffering, sizing for the wanted period",
+            "short delay: structure of the RTL kept, fast gates, then the shortest period that is worth its area",
             "strash; map -a -B 0.9; topo; buffer -c; upsize {D}; dnsize {D}; stime -p",
-            period_ps=300,
+            period_ps=SEARCH,
+            period_worth=1.5,
         ),
         Recipe(
             "A",
@@ -50,13 +56,11 @@ RECIPES = {
             "&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",
             adder_cells=False,
             clock_gates=False,
+            recovery=False,
             flatten="flat",
         ),
     )
 }
-
-
-WRITE_VERILOG = ("write_verilog -noattr -noexpr -nohex -simple-lhs mapped.v",)
 
 
 def abc(script, period_ps):
@@ -119,7 +123,6 @@ def commands(recipe, files, top, library, folder, flatten, period_ps):
         "opt_clean -purge",
         "rename -enumerate -pattern _g%_",
         "write_json -noscopeinfo mapped.json",
-        *WRITE_VERILOG,
     ]
     if library is None:
         # Depth is counted in gates: not through what is below a module, whose paths are its own.

@@ -1,15 +1,15 @@
-"""Delay of a mapped netlist: OpenSTA where it is installed, else ABC's own estimate; always labelled as what it is."""
+"""Delay of a mapped netlist: by OpenSTA where it is installed, else by the flow's own analysis; labelled."""
 
 import re
 import shutil
 import subprocess
 
-from hw.synthesis.netlist import Netlist
+from hw.synthesis.analysis import Analysis
 from hw.synthesis.recipes import output_load
 
 LABELS = {
     "opensta": "OpenSTA, worst path between registers with clock-to-Q and setup, ideal clock",
-    "abc": "ABC estimate: worst path in a module's logic, without clock-to-Q and setup, adder cells not seen through",
+    "own": "the flow's own analysis, worst path between registers with clock-to-Q and setup, ideal clock, no wire load",
 }
 HOW_TO_GET = "on Debian and Ubuntu: apt install opensta"
 # OpenSTA expands every instance: 2 KB of memory and a quarter of a millisecond for each.
@@ -19,7 +19,7 @@ NETLIST = "timing.v"
 BARE_LIBRARY = "cells_no_wire_load.lib"
 
 # Reads the mapped design and sets what drives and loads it. Inputs arrive at the clock edge, outputs are due at it.
-SETUP = """
+_SETUP = """
 read_liberty {library}
 read_verilog {netlist}
 link_design {top}
@@ -68,13 +68,6 @@ if {{![llength $starts]}} {{
 puts "figure-done"
 """
 
-_WORST = """
-set_period $horizon
-constrain_ports
-puts "figure any [expr {$horizon - [worst_slack]}]"
-puts "figure-done"
-"""
-
 
 def opensta_version():
     """OpenSTA's version, or None where ``sta`` is not installed."""
@@ -84,13 +77,17 @@ def opensta_version():
     return run.stdout.split()[0] if run.returncode == 0 and run.stdout.split() else None
 
 
-def opensta(folder, top, library, clock, progress):
+def opensta(folder, netlist, top, clock, progress):
     """``(figures, path report)``: periods in ps without wire load and with the library's default one.
 
     ``period_ps`` is the worst path between registers, None without registers; ``worst_path_ps`` is the worst of all
     paths, with inputs arriving at the clock edge and outputs due at it.
     """
-    prepare(folder, Netlist((folder / "mapped.json").read_text(), library))
+    library = netlist.library
+    (folder / NETLIST).write_text(netlist.verilog())
+    # A library's default wire load is applied unasked: without it means from a library that names none.
+    bare = re.sub(r"default_wire_load\s*:[^;\n]*;?", "", (folder / "cells.lib").read_text())
+    (folder / BARE_LIBRARY).write_text(bare)
     progress("timing with OpenSTA")
     figures, path = _figures(folder, BARE_LIBRARY, top, library, clock)
     if library.wire_load:
@@ -101,20 +98,9 @@ def opensta(folder, top, library, clock, progress):
     return {"method": "opensta", "label": LABELS["opensta"], **figures}, path
 
 
-def prepare(folder, netlist):
-    """Write what OpenSTA reads: the netlist, and a library without wire load.
-
-    A library's default wire load is applied unasked: without it means from a library that names none.
-    """
-    (folder / NETLIST).write_text(netlist.verilog())
-    bare = folder / BARE_LIBRARY
-    if not bare.exists():
-        bare.write_text(re.sub(r"default_wire_load\s*:[^;\n]*;?", "", (folder / "cells.lib").read_text()))
-
-
-def run_script(folder, name, script, liberty, top, library, clock):
-    """Run a Tcl script after :data:`SETUP` in a folder that is prepared; returns what OpenSTA printed."""
-    setup = SETUP.format(
+def _run(folder, script, liberty, top, library, clock):
+    """Run a Tcl script after :data:`_SETUP` in a folder; returns what OpenSTA printed."""
+    setup = _SETUP.format(
         library=liberty,
         netlist=NETLIST,
         top=top,
@@ -122,31 +108,24 @@ def run_script(folder, name, script, liberty, top, library, clock):
         driver=library.buffer.name,
         load=f"{output_load(library):.3f}",
     )
-    (folder / f"{name}.tcl").write_text(setup + script)
+    (folder / "timing.tcl").write_text(setup + script)
     run = subprocess.run(
-        ["sta", "-no_init", "-no_splash", "-exit", f"{name}.tcl"],
+        ["sta", "-no_init", "-no_splash", "-exit", "timing.tcl"],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
         cwd=folder,  # and file names without a path: a path could hold spaces
     )
     output = run.stdout + run.stderr
-    (folder / f"{name}.log").write_text(output)
+    (folder / "timing.log").write_text(output)
     if "figure-done" not in run.stdout:
         error = re.search(r"^Error: .*$", output, re.MULTILINE)
         raise ValueError(f"OpenSTA stopped: {error[0] if error else f'exit code {run.returncode}'}")
     return run.stdout
 
 
-def worst_ps(folder, top, library, clock):
-    """The worst of all paths of a prepared folder, without wire load."""
-    script = f"set horizon {_HORIZON_NS}\n" + _WORST
-    output = run_script(folder, "worst", script, BARE_LIBRARY, top, library, clock)
-    return _picoseconds(re.search(r"^figure any (\S+)$", output, re.MULTILINE)[1])
-
-
 def _figures(folder, liberty, top, library, clock):
-    output = run_script(folder, "timing", _FIGURES.format(horizon=_HORIZON_NS), liberty, top, library, clock)
+    output = _run(folder, _FIGURES.format(horizon=_HORIZON_NS), liberty, top, library, clock)
     found = dict(re.findall(r"^figure (\w+) (\S+)$", output, re.MULTILINE))
     path = re.search(r"figure-path begin\n(.*?)figure-path end", output, re.DOTALL)[1].strip()
     return {"period_ps": _picoseconds(found.get("registers")), "worst_path_ps": _picoseconds(found.get("any"))}, path
@@ -156,8 +135,18 @@ def _picoseconds(nanoseconds):
     return None if nanoseconds is None else round(float(nanoseconds) * 1000, 1)
 
 
-def abc(folder):
-    """ABC's last timing report of each module in the log; the worst of them, or None if there was no logic."""
-    log = (folder / "yosys.log").read_text()
-    delays = [float(value) for value in re.findall(r"WireLoad = .*Delay = +([\d.]+) ps", log)]
-    return {"method": "abc", "label": LABELS["abc"], "logic_delay_ps": max(delays, default=None)}
+def own(netlist, top, tables, clock):
+    """The same two figures by the flow's own analysis, without wire load: each kept module for itself, then the top."""
+    borders, between, worst = {}, [], []
+    for module in netlist.modules_below(top):
+        analysis = Analysis(netlist, module, tables, netlist.library, clock, borders)
+        period, longest = analysis.figures()
+        between.append(period)
+        worst = [longest] if module == top else worst
+        borders[module] = analysis.border()
+    period = max((value for value in between if value is not None), default=None)
+    longest = max((value for value in (*worst, period) if value is not None), default=None)
+    return {"method": "own", "label": LABELS["own"]} | {
+        key: None if value is None else round(value, 1)
+        for key, value in (("period_ps", period), ("worst_path_ps", longest))
+    }

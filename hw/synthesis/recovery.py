@@ -1,0 +1,187 @@
+"""Timing recovery of a mapped netlist: sizing, buffers, and what stays too slow mapped anew.
+
+ABC maps without knowing when signals arrive: it sees neither clock-to-Q nor setup nor adder cells, and its area
+mapping turns prefix adders and comparisons into chains. So after mapping the cells are sized by the timing of whole
+paths (:mod:`hw.synthesis.sizing`), loads that can wait are put behind buffers (:mod:`hw.synthesis.buffering`), and the
+gates of the paths that are still too slow are mapped anew by a faster script that is told the arrival times, in ever
+larger regions, as long as that makes the module better.
+"""
+
+from dataclasses import dataclass
+
+from hw.synthesis.analysis import Analysis
+from hw.synthesis.buffering import add_buffers
+from hw.synthesis.netlist import Netlist
+from hw.synthesis.resynthesis import Region, gates_of, run_abc
+from hw.synthesis.sizing import Aim, Sizer
+
+FAST_SCRIPTS = (
+    "strash; map -B 0.9; topo; buffer -c -N 20; topo",
+    "strash; dch; map; topo; buffer -c -N 20; topo",
+)
+MARGINS = (0.01, 0.04, 0.12)  # of the period: gates on paths that are slow by so little less than the worst
+WANTED = 0.97  # of the goal: what ABC is told, since it knows no setup time
+MISSING_WORTH = 3  # percent of area for a percent of the period that is missing to the goal
+WORTHWHILE = 0.001
+BUFFER_ROUNDS = 4
+REGIONS = 6  # mapped anew at most
+STEPS = (0.08, 0.03)  # of the period, in a search
+REGIONS_OF_A_STEP = 2
+WORTH_A_STEP = 0.004
+
+
+@dataclass
+class State:
+    """A module's netlist with what is known of it, the cells in the netlist as they are in the sizer."""
+
+    netlist: Netlist
+    sizer: Sizer
+    aim: Aim
+
+    @property
+    def area(self):
+        return self.sizer.area()
+
+    @property
+    def period(self):
+        return float(self.sizer.analysis.period)
+
+    def worth(self, goal_ps):
+        """What the module costs: area, and more for each percent of the period that is missing."""
+        return self.area * max(1.0, self.period / goal_ps) ** MISSING_WORTH
+
+
+class Recovery:
+    """The recovery of one module, as if it were the top of a design."""
+
+    def __init__(self, folder, module, library, tables, clock, borders, progress):
+        self._folder, self._module, self._library, self._borders = folder, module, library, borders
+        self._tables, self._clock, self._progress = tables, clock, progress
+        self._mark = 0
+
+    def reach(self, netlist, goal_ps, regions=REGIONS):
+        """Bring a netlist to a period, as near as goes; returns a :class:`State`."""
+        best = self._sized(netlist, goal_ps)
+        self._tell("sized", best)
+        for _ in range(regions):
+            if best.period <= goal_ps:
+                break
+            better = self._mapped_anew(best, goal_ps)
+            if better is None:
+                break
+            best = better
+            self._tell("slow gates mapped anew", best)
+        return best
+
+    def measure(self, netlist):
+        """Area and worst path as they are."""
+        sizer = self._sizer(netlist)
+        period = sizer.analysis.update()
+        return sizer.area(), period
+
+    def search(self, netlist, period_worth):
+        """The period that is worth its area: ``area * period**period_worth`` is the smallest that is found.
+
+        From the period that the netlist has, ever shorter ones are tried, by smaller steps once they cost too much.
+        """
+        best = self._sized(netlist, self.measure(netlist)[1])
+        self._tell("sized", best)
+        step = STEPS[0]
+        while step >= STEPS[-1]:
+            state = self.reach(best.netlist, best.period * (1 - step), REGIONS_OF_A_STEP)
+            cost = state.area * state.period**period_worth
+            if cost < best.area * best.period**period_worth * (1 - WORTH_A_STEP):
+                best = state
+            else:
+                step = next((smaller for smaller in STEPS if smaller < step), 0)
+        return best
+
+    def _tell(self, what, state):
+        self._progress(f"{self._module} {what}: {state.area:,.0f} µm², {state.period:,.0f} ps")
+
+    def _sizer(self, netlist):
+        analysis = Analysis(netlist, self._module, self._tables, self._library, self._clock, self._borders)
+        return Sizer(analysis, self._library)
+
+    def _sized(self, netlist, goal_ps):
+        """Sized and buffered."""
+        netlist = netlist.copy()
+        sizer = self._sizer(netlist)
+        aim = sizer.run(goal_ps)
+        for _ in range(BUFFER_ROUNDS):
+            sizer.analysis.write(netlist, self._module)
+            cost, buffered = sizer.cost(aim), netlist.copy()
+            if not add_buffers(buffered, self._module, sizer, aim, self._next_mark()):
+                break
+            other = self._sizer(buffered)
+            other.descend(aim)
+            if other.cost(aim) >= cost:
+                break
+            netlist, sizer = buffered, other
+        aim = sizer.run(goal_ps)
+        sizer.analysis.write(netlist, self._module)
+        return State(netlist, sizer, aim)
+
+    def _next_mark(self):
+        self._mark += 1
+        return f"_r{self._mark}_"
+
+    def _mapped_anew(self, best, goal_ps):
+        """A state that is worth more, by mapping the slowest gates anew; None if there is none."""
+        analysis = best.sizer.analysis
+        bits = analysis.bits()
+        required = analysis.required(analysis.period).reshape(-1, 2).min(1)
+        arrival = analysis.arrival.reshape(-1, 2).max(1)
+        arrivals = {bit: arrival[net] for net, bit in enumerate(bits) if arrival[net] > 0}
+        late = analysis.period - goal_ps * WANTED
+        requireds = {bits[net]: required[net] - late for net in range(len(bits)) if required[net] < 1e9}
+        for margin in MARGINS:
+            gates = self._slow_gates(best, required - arrival, margin * analysis.period)
+            found = []
+            for script in FAST_SCRIPTS:
+                candidate = best.netlist.copy()
+                region = Region(candidate, self._module, gates)
+                mapped = run_abc(self._folder, region.blif(arrivals, requireds), script) if gates else None
+                if mapped is None:
+                    continue
+                region.replace(mapped, self._next_mark())
+                sizer = self._sizer(candidate)
+                sizer.descend(best.aim)
+                found.append((sizer.cost(best.aim), len(found), candidate, sizer))  # the number: no tie
+            if found and min(found)[0] < best.sizer.cost(best.aim):
+                _, _, candidate, sizer = min(found)
+                sizer.analysis.write(candidate, self._module)
+                state = self._sized(candidate, goal_ps)
+                if state.worth(goal_ps) < best.worth(goal_ps) * (1 - WORTHWHILE):
+                    return state
+        return None
+
+    def _slow_gates(self, state, slack, margin):
+        """The gates whose output has at most so much slack."""
+        analysis = state.sizer.analysis
+        driven = {int(to) // 2: int(cell) for to, cell in zip(analysis.to, analysis.arc_cell, strict=True)}
+        names = {analysis.cells[cell] for net, cell in driven.items() if slack[net] <= margin}
+        return gates_of(sorted(names), state.netlist, self._module)
+
+
+def recover(netlist, folder, top, tables, clock, goal_ps, period_worth, progress):
+    """Bring every module of a mapped design to a period; returns ``(netlist, what was reached)``.
+
+    Without a goal the period is searched for, see :meth:`Recovery.search`. The modules that were kept are worked on
+    one by one, from the leaves to the top.
+    """
+    borders, done = {}, []
+    for module in netlist.modules_below(top):
+        job = Recovery(folder, module, netlist.library, tables, clock, borders, progress)
+        mapped = job.measure(netlist)
+        state = job.search(netlist, period_worth) if goal_ps is None else job.reach(netlist, goal_ps)
+        netlist = state.netlist
+        borders[module] = state.sizer.analysis.border()
+        figures = {
+            "mapped_um2": mapped[0],
+            "mapped_ps": mapped[1],
+            "area_um2": state.area,
+            "worst_path_ps": state.period,
+        }
+        done.append({"module": module} | {name: round(float(value), 1) for name, value in figures.items()})
+    return netlist, done
