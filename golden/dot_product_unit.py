@@ -6,12 +6,10 @@ import numpy as np
 
 from golden import floats
 
-__all__ = ["DEFAULT_ALIGN_WIDTH", "DEFAULT_MAX_TERMS", "GUARD_BITS", "Scores", "dot_products", "dot_product_stream"]
+__all__ = ["DEFAULT_ALIGN_WIDTH", "DEFAULT_MAX_TERMS", "Scores", "dot_products", "dot_product_stream"]
 
 DEFAULT_ALIGN_WIDTH = 27
-DEFAULT_MAX_TERMS = 65536
-GUARD_BITS = 4
-"""Bits that the accumulator keeps below the window of one beat."""
+DEFAULT_MAX_TERMS = 16384
 
 
 class Scores(NamedTuple):
@@ -20,11 +18,12 @@ class Scores(NamedTuple):
     narrow: np.ndarray | None
 
 
-class _Beats(NamedTuple):
-    """What a beat hands to the accumulator."""
-    total: np.ndarray      # int64, in units of 2**(reference - unit offset)
-    reference: np.ndarray  # int64, the exponent to which the beat was aligned
-    is_nan: np.ndarray
+class _Products(NamedTuple):
+    """The products of all beats [beats, lanes], and what holds for a beat."""
+    value: np.ndarray      # int64, the signed product of the significands
+    exponent: np.ndarray   # int64, the sum of the exponent fields
+    reference: np.ndarray  # int64 [beats], the largest effective exponent
+    is_nan: np.ndarray     # [beats], and so on
     plus_inf: np.ndarray
     minus_inf: np.ndarray
 
@@ -34,17 +33,19 @@ def dot_products(query, key, *, format, align_width=None, max_terms=None):
 
     For `fp16` and `bf16`, with significands of `p` bits and W = `align_width`:
 
-    * Every product is exact. The reference exponent of a beat is the largest effective exponent of its non-zero
-      products (the exponent that the product of the normalised significands has), but no lower than where every
-      product fits the window entirely.
+    * Every product is exact. The reference exponent is the largest effective exponent of the non-zero products of
+      this beat and of those before it in the dot product (the exponent that the product of the normalised
+      significands has), but no lower than where every product fits the window entirely.
     * The magnitude of each product is shifted to that reference inside a window of W - 1 bits and truncated; the
       signed magnitudes of a beat are summed exactly.
-    * The accumulator keeps `GUARD_BITS` more below the window and follows the largest reference so far. Whichever of
-      accumulator and beat has the lower reference is shifted right with truncation towards minus infinity.
+    * Where a beat has a larger reference than those before it, the sum so far is shifted to it, with truncation
+      towards minus infinity; the beat's sum is added.
     * The sum is rounded once to FP32 and, from the same value, once to the input format, to nearest, ties to even.
 
-    `|wide - exact| <= n * 2**(3 - W) * max|a*b| + ulp/2` for n terms. More than `max_terms` terms may wrap. NaN, Inf
-    times zero and infinities of both signs give the canonical NaN, else an infinity wins; a sum of zero is +0.
+    `|wide - exact| <= n * 2**(3 - W) * max|a*b| + ulp/2` for n terms: each beat truncates all its products but the
+    largest, and either that one or the sum so far, by less than one unit of the window. More than `max_terms` terms
+    may wrap. NaN, Inf times zero and infinities of both signs give the canonical NaN, else an infinity wins; a sum of
+    zero is +0.
 
     For `int8` the terms are two's complement bytes and the score is exact modulo 2**32.
     """
@@ -81,29 +82,29 @@ def _scores(query, key, starts, lengths, format, align_width, max_terms):
     fmt = floats.FORMATS[format]
     window = (DEFAULT_ALIGN_WIDTH if align_width is None else align_width) - 1
     terms_log2 = int(DEFAULT_MAX_TERMS if max_terms is None else max_terms).bit_length() - 1
-    accumulator_width = window + GUARD_BITS + terms_log2 + 1
+    accumulator_width = window + terms_log2 + 1
     if accumulator_width > 64:
         raise ValueError(f"an accumulator of {accumulator_width} bits does not fit the model's 64")
 
-    beats = _align(fmt, window, query, key)
+    products = _multiply(fmt, window, query, key)
     total = np.zeros(len(starts), dtype=np.int64)
-    reference = beats.reference[starts]
+    reference = products.reference[starts]
     flags = np.zeros((3, len(starts)), dtype=bool)
     for beat in range(lengths.max(initial=0)):
         active = np.flatnonzero(lengths > beat)
         at = starts[active] + beat
-        highest = np.maximum(reference[active], beats.reference[at])
+        highest = np.maximum(reference[active], products.reference[at])
         kept = total[active] >> np.minimum(highest - reference[active], 63)
-        addend = beats.total[at] << GUARD_BITS >> np.minimum(highest - beats.reference[at], 63)
+        addend = _align(fmt, window, products.value[at], highest[:, None] - products.exponent[at]).sum(axis=-1)
         total[active] = _wrap(kept + addend, accumulator_width)
         reference[active] = highest
-        flags[:, active] |= np.stack([beats.is_nan[at], beats.plus_inf[at], beats.minus_inf[at]])
+        flags[:, active] |= np.stack([products.is_nan[at], products.plus_inf[at], products.minus_inf[at]])
 
     is_nan, plus_inf, minus_inf = flags
     special = {"nan": is_nan | plus_inf & minus_inf, "inf": plus_inf | minus_inf}
     sign = np.where(special["inf"], minus_inf, total < 0)
     magnitude = np.abs(total).view(np.uint64)
-    exponent = reference - _unit_offset(fmt, window) - GUARD_BITS
+    exponent = reference - _unit_offset(fmt, window)
     return Scores(
         floats.round_pack(floats.FP32, sign, magnitude, exponent, **special),
         floats.round_pack(fmt, sign, magnitude, exponent, **special),
@@ -115,12 +116,10 @@ def _unit_offset(fmt, window):
     return 2 * fmt.bias + window - 2
 
 
-def _align(fmt, window, query, key):
-    """Align and sum each beat [beats, lanes]."""
+def _multiply(fmt, window, query, key):
+    """Multiply the words of all beats [beats, lanes]."""
     left, right = floats.decode(fmt, query), floats.decode(fmt, key)
     product = left.significand * right.significand
-    product_bits = 2 * (fmt.fraction_width + 1)
-    spare = window - product_bits
     exponent = left.field + right.field
 
     hidden = 1 << fmt.fraction_width
@@ -128,22 +127,34 @@ def _align(fmt, window, query, key):
     small = np.where(left_small, left.significand, right.significand)
     zeros = fmt.fraction_width + 1 - floats.bit_length(small)
     effective = exponent - np.where(left_small ^ right_small, zeros, 0)
-    floor = 2 + spare
+    floor = 2 + _spare(fmt, window)
     reference = np.where(product == 0, floor, np.maximum(effective, floor)).max(axis=-1)
 
-    shift = reference[..., None] - exponent
-    placed = product << spare
-    magnitude = np.where(shift > 0, placed >> np.clip(shift, 0, 63), placed << np.clip(-shift, 0, product_bits))
     sign = left.sign ^ right.sign
     infinite = left.is_inf | right.is_inf
     invalid = left.is_nan | right.is_nan | left.is_inf & right.is_zero | left.is_zero & right.is_inf
-    return _Beats(
-        total=np.where(sign == 1, -magnitude, magnitude).sum(axis=-1),
+    return _Products(
+        value=np.where(sign == 1, -product, product),
+        exponent=exponent,
         reference=reference,
         is_nan=invalid.any(axis=-1),
         plus_inf=(infinite & (sign == 0)).any(axis=-1),
         minus_inf=(infinite & (sign == 1)).any(axis=-1),
     )
+
+
+def _spare(fmt, window):
+    """Bits of the window below a product that is aligned to its own exponent."""
+    return window - 2 * (fmt.fraction_width + 1)
+
+
+def _align(fmt, window, value, shift):
+    """Signed products at their places in the window, `shift` (or less than nothing) to the right, truncated."""
+    placed = np.abs(value) << _spare(fmt, window)
+    # Only products with leading zeros, or of no value at all, are shifted to the left.
+    left = np.clip(-shift, 0, fmt.fraction_width)
+    magnitude = np.where(shift > 0, placed >> np.clip(shift, 0, 63), placed << left)
+    return np.where(value < 0, -magnitude, magnitude)
 
 
 def _int8_scores(query, key, starts, lengths):

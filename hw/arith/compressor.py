@@ -8,7 +8,8 @@ from amaranth.lib.wiring import In, Out
 from hw.block import Block
 from hw.params import Parameters, integer
 
-__all__ = ["FullAdderRow", "HalfAdderRow", "Heap", "dadda_heights", "n_levels", "reduced_heights", "row_spans"]
+__all__ = ["FullAdderRow", "HalfAdderRow", "InvertedHalfAdderRow", "Heap", "dadda_heights", "n_levels",
+           "reduced_heights", "row_spans"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +69,29 @@ class HalfAdderRow(Block):
         return m
 
 
+class InvertedHalfAdderRow(Block):
+    """Half adders side by side on complements: ``~a + ~b = ~sum + 2 * ~carry`` in every bit. Combinational."""
+
+    Parameters = AdderRowParameters
+    members_doc = {
+        "a": "complement of the first addend",
+        "b": "complement of the second addend",
+        "sum": "complement of the weight of the addends",
+        "carry": "complement of twice the weight of the addends",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            "a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width),
+        })
+
+    def circuit(self):
+        m = Module()
+        m.d.comb += self.sum.eq(~(self.a ^ self.b))
+        m.d.comb += self.carry.eq(self.a | self.b)
+        return m
+
+
 def dadda_heights(start):
     """Dadda's column heights below ``start``, tallest first: 2, 3, 4, 6, 9, 13, ... reversed."""
     heights = [2]
@@ -112,13 +136,19 @@ class Heap:
 
     Addends are put in with :meth:`add`; :meth:`reduce` inserts full and half adders by Dadda's rule (as few and as
     late as possible) until no column is taller than asked, and returns what is left as rows. Neighbouring adders of
-    one level share a row. In each column the bits that were added first are used first, so late bits go in last.
+    one level share a row. In each column the bits that come first are used first, the latest at the adder's fastest
+    input.
+
+    An ``inverted`` heap holds the complements of its bits: what is added, and the rows it returns, are complements of
+    the numbers meant; the total is not. A full adder of complements gives complements, so that nothing else changes,
+    and a partial product then is a NAND.
     """
 
-    def __init__(self, m, name, width):
+    def __init__(self, m, name, width, inverted=False):
         self._m, self._name = m, name
         self.width = width
-        self._columns = [[] for _ in range(width)]
+        self.inverted = inverted
+        self._columns = [[] for _ in range(width)]  # of (when it comes, bit), the earliest first
         self._constant = 0
         self._level = 0
 
@@ -126,7 +156,7 @@ class Heap:
         """Add an unsigned value times ``2**offset``."""
         for index, bit in enumerate(Value.cast(value)):
             if offset + index < self.width:
-                self._columns[offset + index].append(bit)
+                self._columns[offset + index].append((0, bit))
 
     def add_signed(self, value, offset=0):
         """Add a two's complement value times ``2**offset``: its sign bit inverted, and a constant."""
@@ -147,7 +177,7 @@ class Heap:
         """Reduce the columns to ``height``, in at most ``levels`` levels; returns rows, see :meth:`rows`."""
         for index, column in enumerate(self._columns):
             if self._constant >> index & 1:
-                column.append(Const(1))
+                column.insert(0, (0, Const(0 if self.inverted else 1)))
         self._constant = 0
         targets = [target for target in dadda_heights(self.height) if target >= height]
         for target in targets[:levels]:
@@ -159,7 +189,7 @@ class Heap:
         rows = []
         for depth in range(max(map(len, self._columns))):
             rows += [
-                (low, Cat(self._columns[index][depth] for index in range(low, high)))
+                (low, Cat(self._columns[index][depth][1] for index in range(low, high)))
                 for low, high in _runs([len(column) > depth for column in self._columns])
             ]
         return rows
@@ -170,16 +200,38 @@ class Heap:
             self.add(value, offset)
 
     def total(self):
-        """The sum, as one carry-propagate addition of the two rows that are left."""
+        """The sum, as one carry-propagate addition of the two rows that are left.
+
+        The lowest columns come before the others: a chain of adders adds them, as far as its carry comes in time.
+        """
         self.reduce(2)
+        missing = Const(self.inverted, 1)
+        latest = max((column[-1][0] for column in self._columns if column), default=0)
+        low, carry = [], None
+        for at, column in enumerate(self._columns[:-1]):
+            column = sorted([*column, carry] if carry else column, key=_time)
+            if len(column) < 2:
+                low.append(column[0][1] if column else missing)
+                carry = None
+            elif _times(column)[1] <= latest:
+                (((_, bit), carry),) = self._adders_row(f"low_{at}", len(column), [column])
+                low.append(bit)
+            else:
+                break
+        high = self._columns[len(low):]
+        # The carry in enters twice, a place further down: an addition of two numbers it stays.
         operands = []
         for depth in range(2):
-            operand = Signal(self.width, name=f"{self._name}_operand_{depth}")
-            bits = [column[depth] if len(column) > depth else Const(0) for column in self._columns]
-            self._m.d.comb += operand.eq(Cat(bits))
+            operand = Signal(1 + len(high), name=f"{self._name}_operand_{depth}")
+            bits = Cat(
+                carry[1] if carry else missing,
+                *(column[depth][1] if len(column) > depth else missing for column in high),
+            )
+            self._m.d.comb += operand.eq(~bits if self.inverted else bits)
             operands.append(operand)
         result = Signal(self.width, name=f"{self._name}_total")
-        self._m.d.comb += result.eq(operands[0] + operands[1])
+        low = Cat(low)
+        self._m.d.comb += result.eq(Cat(~low if self.inverted else low, (operands[0] + operands[1])[1:]))
         return result
 
     def _reduce_to(self, target):
@@ -187,25 +239,48 @@ class Heap:
         self._level += 1
         full, half = _adders([len(column) for column in self._columns], target)
         taken = [0] * self.width
-        sums = [[] for _ in range(self.width)]
-        carries = [[] for _ in range(self.width + 1)]
-        for kind, n_inputs, counts in ((FullAdderRow, 3, full), (HalfAdderRow, 2, half)):
+        new = [[] for _ in range(self.width + 1)]
+        for n_inputs, counts in ((3, full), (2, half)):
             for index in range(max(counts)):
                 for low, high in _runs([count > index for count in counts]):
-                    name = f"{self._name}_{self._level}_{kind.__name__[:4].lower()}_{index}_{low}"
-                    row = self._m.submodules[name] = kind(width=high - low)
-                    ports = (row.a, row.b, row.c) if n_inputs == 3 else (row.a, row.b)
-                    for depth, port in enumerate(ports):
-                        bits = [self._columns[at][taken[at] + depth] for at in range(low, high)]
-                        self._m.d.comb += port.eq(Cat(bits))
+                    groups = []
                     for at in range(low, high):
+                        groups.append(self._columns[at][taken[at]:taken[at] + n_inputs])
                         taken[at] += n_inputs
-                        sums[at].append(row.sum[at - low])
-                        carries[at + 1].append(row.carry[at - low])
+                    results = self._adders_row(f"{self._level}_{n_inputs}_{index}_{low}", n_inputs, groups)
+                    for at, (sum_, carry) in enumerate(results, start=low):
+                        new[at].append(sum_)
+                        new[at + 1].append(carry)
         self._columns = [
-            column[used:] + new_sums + new_carries
-            for column, used, new_sums, new_carries in zip(self._columns, taken, sums, carries)
+            sorted([*column[used:], *results], key=_time) for column, used, results in zip(self._columns, taken, new)
         ]
+
+    def _adders_row(self, name, n_inputs, groups):
+        """Neighbouring adders, one for each group of bits; returns a sum and a carry of each."""
+        kind = FullAdderRow if n_inputs == 3 else InvertedHalfAdderRow if self.inverted else HalfAdderRow
+        row = self._m.submodules[f"{self._name}_{name}"] = kind(width=len(groups))
+        ports = (row.a, row.b, row.c) if n_inputs == 3 else (row.a, row.b)
+        for port, bits in zip(ports, zip(*groups, strict=True), strict=True):
+            self._m.d.comb += port.eq(Cat(bit for _, bit in bits))
+        return [
+            tuple(zip(_times(group), (row.sum[index], row.carry[index]), strict=True))
+            for index, group in enumerate(groups)
+        ]
+
+
+# From each input of an adder to its sum and to its carry, in hundredths of the longest way through a full adder.
+_DELAYS = {2: ((50, 50), (35, 35)), 3: ((100, 100, 80), (80, 80, 65))}
+
+
+def _times(group):
+    """When the sum and the carry of an adder come."""
+    return [
+        max(time + delay for (time, _), delay in zip(group, delays, strict=True)) for delays in _DELAYS[len(group)]
+    ]
+
+
+def _time(entry):
+    return entry[0]
 
 
 def _runs(flags):

@@ -1,4 +1,4 @@
-"""Multipliers made of an AND array and a heap of full adders."""
+"""Multipliers made of an array of partial products and a heap of full adders."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,8 @@ def add_unsigned_product(m, heap, multiplicand, multiplier, name):
     """Put the partial products of two unsigned values into a heap, those of the multiplier's last bits last."""
     for index in range(len(multiplier)):
         row = Signal(len(multiplicand), name=f"{name}_{index}")
-        m.d.comb += row.eq(multiplicand & multiplier[index].replicate(len(multiplicand)))
+        bits = multiplicand & multiplier[index].replicate(len(multiplicand))
+        m.d.comb += row.eq(~bits if heap.inverted else bits)
         heap.add(row, index)
 
 
@@ -40,7 +41,8 @@ def add_signed_product(m, heap, multiplicand, multiplier, name):
         row = Signal(len(multiplicand), name=f"{name}_{index}")
         bits = multiplicand & multiplier[index].replicate(len(multiplicand))
         # The terms with exactly one sign bit count negatively: -x = ~x - 1, the -1 goes into the constant.
-        m.d.comb += row.eq(Cat(bits[:top], ~bits[top]) if index < last else Cat(~bits[:top], bits[top]))
+        signed_bits = Cat(bits[:top], ~bits[top]) if index < last else Cat(~bits[:top], bits[top])
+        m.d.comb += row.eq(~signed_bits if heap.inverted else signed_bits)
         heap.add(row, index)
     heap.add_constant(signed_product_constant(len(multiplicand), len(multiplier)))
 
@@ -80,7 +82,7 @@ class UnsignedMultiplier(Block):
 
     def circuit(self):
         m = Module()
-        heap = Heap(m, "heap", len(self.product))
+        heap = Heap(m, "heap", len(self.product), inverted=True)
         add_unsigned_product(m, heap, self.multiplicand, self.multiplier, "partial")
         m.d.comb += self.product.eq(heap.total())
         return m

@@ -15,7 +15,7 @@ from hw.units.dot_product.integer import IntegerDatapath, IntegerPlan
 __all__ = ["DotProductUnit", "DotProductUnitParameters"]
 
 DEFAULT_ALIGN_WIDTH = 27
-DEFAULT_MAX_TERMS = 65536
+DEFAULT_MAX_TERMS = 16384
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +60,10 @@ class DotProductUnitParameters(Parameters):
 class DotProductUnit(Block):
     """``score = sum(query[i] * key[i])`` over the lanes and beats of a dot product, rounded once.
 
-    FP16 and BF16: products are exact; those of a beat are aligned to the largest effective exponent among them in a
-    window of W = align_width bits, truncated as magnitudes and summed as integers; the accumulator follows the
-    largest exponent so far with 4 more bits below the window. The sum is rounded to nearest, ties to even, to FP32
-    and, from the same unrounded value, to the input format. For every finite input, subnormals included,
+    FP16 and BF16: products are exact; they are aligned to the largest effective exponent in this beat and those before
+    it in a window of W = align_width bits, truncated as magnitudes and summed as integers; where the largest exponent
+    grows, the sum so far is shifted after it. The sum is rounded to nearest, ties to even, to FP32 and, from the same
+    unrounded value, to the input format. For every finite input, subnormals included,
     ``|wide - exact| <= n * 2**(3 - W) * max|query[i] * key[i]| + ulp/2`` with n terms. A dot product of more than
     max_terms terms may wrap. NaN, infinity times zero, and infinities of both signs give the canonical NaN; otherwise
     an infinity wins. Overflow gives infinity, a sum of zero +0, subnormal results are kept.

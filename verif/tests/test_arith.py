@@ -18,7 +18,6 @@ from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import float_format
 from hw.units import dot_product_unit as dot_product_hw
-from hw.units.dot_product import float as dot_product_float
 
 SEED = 11
 
@@ -204,6 +203,5 @@ def test_formats_agree(name):
 
 
 def test_dot_product_constants_agree():
-    assert dot_product_float.GUARD_BITS == dot_product_unit.GUARD_BITS
     assert dot_product_hw.DEFAULT_ALIGN_WIDTH == dot_product_unit.DEFAULT_ALIGN_WIDTH
     assert dot_product_hw.DEFAULT_MAX_TERMS == dot_product_unit.DEFAULT_MAX_TERMS

@@ -214,4 +214,4 @@ def test_accumulator_wraps_beyond_its_headroom():
 
 def test_model_refuses_an_accumulator_it_cannot_hold():
     with pytest.raises(ValueError, match="65 bits"):
-        dot_products(np.zeros((1, 1)), np.zeros((1, 1)), format="fp16", align_width=41, max_terms=2**20)
+        dot_products(np.zeros((1, 1)), np.zeros((1, 1)), format="fp16", align_width=45, max_terms=2**20)

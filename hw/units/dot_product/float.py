@@ -12,15 +12,17 @@ from hw.units.dot_product.accumulator import AlignedAccumulator
 from hw.units.dot_product.lane import DotProductLane, Window
 from hw.units.dot_product.rounding import ScoreRounder
 
-__all__ = ["GUARD_BITS", "FloatPlan", "FloatDatapath"]
-
-GUARD_BITS = 4
-"""Bits that the accumulator keeps below the window of one beat."""
+__all__ = ["FloatPlan", "FloatDatapath"]
 
 # Levels of full adders that fit into a stage: behind the alignment, alone, and in front of the carry propagation.
-LEVELS_AFTER_ALIGNMENT = 2
+LEVELS_AFTER_ALIGNMENT = 3
 LEVELS_ALONE = 7
 LEVELS_BEFORE_TOTAL = 4
+
+# Bits of the reference that are decided in front of the first registers, and in each stage after them.
+EARLY_BITS = {"fp16": 2, "bf16": 3}
+SEARCH_BITS = {16: 6, 64: 4}
+MANY_SEARCH_BITS = 2
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,15 @@ class FloatPlan:
 
     @property
     def accumulator_width(self):
-        return self.window.width + GUARD_BITS + ceil_log2(self.max_terms) + 1
+        return self.window.width + ceil_log2(self.max_terms) + 1
 
     @property
     def digit_groups(self):
-        """Bits of the reference that each stage of the maximum decides, from the top."""
-        width, most = self.window.reference_width, 6 if self.n_lanes <= 16 else 4
-        return [min(most, width - done) for done in range(0, width, most)]
+        """Bits of the reference that are decided in front of the first registers, and in each stage after them."""
+        early = EARLY_BITS[self.format]
+        most = next((bits for n_lanes, bits in SEARCH_BITS.items() if self.n_lanes <= n_lanes), MANY_SEARCH_BITS)
+        rest = self.window.exponent_width - early
+        return [early, *(min(most, rest - done) for done in range(0, rest, most))]
 
     @property
     def tree(self):
@@ -65,12 +69,12 @@ class FloatPlan:
     @property
     def product_stage(self):
         """The register stage of the products and of the beat's reference; that of the decoders is 1."""
-        return 1 + len(self.digit_groups)
+        return len(self.digit_groups)
 
     @property
     def sum_stage(self):
         """The register stage of the accumulator."""
-        return self.product_stage + len(self.tree) + 2
+        return self.product_stage + len(self.tree) + 1
 
     @property
     def latency(self):
@@ -86,7 +90,7 @@ class FloatDatapath:
         self._control(operands, score)
         lanes = self._lanes(operands.payload)
         specials = self._accumulate_specials(lanes)
-        reference = self._largest_reference([lane.exponent for lane in lanes])
+        reference = self._largest_reference(lanes)
         m.d.comb += [lane.reference.eq(reference) for lane in lanes]
         total = self._add(lanes)
         self._finish(reference, total, specials, score.payload)
@@ -115,7 +119,7 @@ class FloatDatapath:
             lane = DotProductLane(
                 format=self.plan.format,
                 align_width=self.plan.align_width,
-                search_stages=len(self.plan.digit_groups),
+                search_stages=self.plan.product_stage - 1,
             )
             self.m.submodules[f"lane_{index}"] = lane
             self.m.d.comb += [
@@ -136,24 +140,34 @@ class FloatDatapath:
             m.d.sync += specials.eq(found | Mux(self.begins[1], 0, specials))
         return pipe.register(specials, name="specials_later", stages=self.plan.sum_stage - 2)
 
-    def _largest_reference(self, exponents):
-        """The reference of the beat at the product stage: a few digits a stage, from the top.
+    def _largest_reference(self, lanes):
+        """The reference at the product stage: the largest so far, a few digits of it a stage, from the top.
 
-        Products below the floor do not take part; if none is above it, no candidate gives the reference 0.
+        In the last stage the reference of the beats before takes part, or the floor where a dot product begins.
         """
-        m, pipe, n = self.m, self.pipe, self.plan.n_lanes
-        planes = [Cat(exponent[bit] for exponent in exponents) for bit in range(self.window.reference_width)]
-        candidates, decided = ~Cat(exponent[-1] for exponent in exponents), Const(0, 0)
-        for number, group in enumerate(self.plan.digit_groups, start=1):
-            m.submodules[f"maximum_{number}"] = digits = DigitMaximum(n=n, width=group)
+        m, pipe, plan = self.m, self.pipe, self.plan
+        planes = [Cat(lane.effective[bit] for lane in lanes) for bit in range(self.window.exponent_width)]
+        candidates, decided = Cat(lane.counts for lane in lanes), Const(0, 0)
+        *groups, last = plan.digit_groups
+        for number, group in enumerate(groups):
+            m.submodules[f"maximum_{number}"] = digits = DigitMaximum(n=plan.n_lanes, width=group)
             rest = len(planes) - group
             m.d.comb += [port.eq(plane) for port, plane in zip(digits.plane, planes[rest:])]
             m.d.comb += digits.candidates.eq(candidates)
             decided = pipe.register(Cat(digits.maximum, decided), name=f"reference_top_{number}")
-            if rest:
-                candidates = pipe.register(digits.largest, name=f"candidates_{number}")
-                planes = [pipe.register(plane, name=f"plane_{number}_{bit}") for bit, plane in enumerate(planes[:rest])]
-        return decided
+            candidates = pipe.register(digits.largest, name=f"candidates_{number}")
+            planes = [pipe.register(plane, name=f"plane_{number}_{bit}") for bit, plane in enumerate(planes[:rest])]
+
+        stage = plan.product_stage - 1
+        reference = Signal(self.window.exponent_width, name="reference", reset_less=True)
+        before = Signal.like(reference, name="reference_before")
+        m.d.comb += before.eq(Mux(self.begins[stage], self.window.floor, reference))
+        m.submodules.maximum = digits = DigitMaximum(n=plan.n_lanes + 1, width=last)
+        m.d.comb += [port.eq(Cat(plane, before[bit])) for bit, (port, plane) in enumerate(zip(digits.plane, planes))]
+        m.d.comb += digits.candidates.eq(Cat(candidates, before[last:] == decided))
+        with m.If(pipe.advance & self.valid[stage]):
+            m.d.sync += reference.eq(Mux(before[last:] > decided, before, Cat(digits.maximum, decided)))
+        return reference
 
     def _add(self, lanes):
         """The exact signed sum of a beat."""
@@ -180,9 +194,8 @@ class FloatDatapath:
     def _finish(self, reference, total, specials, payload):
         m, plan, window = self.m, self.plan, self.window
         m.submodules.accumulator = accumulator = AlignedAccumulator(
-            reference_width=window.reference_width,
+            reference_width=window.exponent_width,
             total_width=plan.total_width,
-            guard_bits=GUARD_BITS,
             width=plan.accumulator_width,
             lead=len(plan.tree),
         )
@@ -196,8 +209,8 @@ class FloatDatapath:
         m.submodules.rounder = rounder = ScoreRounder(
             format=plan.format,
             width=plan.accumulator_width,
-            reference_width=window.reference_width,
-            unit_exponent=window.unit_exponent - GUARD_BITS,
+            reference_width=window.exponent_width,
+            unit_exponent=window.unit_exponent,
         )
         m.d.comb += [
             rounder.advance.eq(self.pipe.advance),

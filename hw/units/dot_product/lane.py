@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
+from amaranth.utils import bits_for, ceil_log2
 
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import UnsignedMultiplier
@@ -21,8 +21,9 @@ __all__ = ["Window", "LaneDecoder", "LaneAligner", "DotProductLane"]
 class Window:
     """The numbers that follow from a format and the width W of the alignment window.
 
-    Exponents of products and references (the exponents to which a beat or the accumulator is aligned) are counted
-    from the `floor`, the lowest reference: a beat that is aligned to it keeps every bit of every product.
+    The exponent of a product is the sum of the two exponent fields, those of subnormals read as 1, and so is a
+    reference, the exponent to which products are aligned. The lowest reference is the `floor`: a beat that is aligned
+    to it keeps every bit of every product.
     """
 
     format: str
@@ -48,24 +49,22 @@ class Window:
 
     @property
     def floor(self):
-        """The lowest reference, as the sum of two exponent fields."""
         return 2 + self.spare
 
     @property
     def unit_exponent(self):
-        """The lowest bit of the window counts 2 to the power of this at the floor: the smallest product there is."""
+        """The lowest bit of the window counts 2 to the power of this, plus the reference."""
         fmt = self.float_format
-        return 2 * (1 - fmt.bias - fmt.fraction_width)
+        return 2 * (1 - fmt.bias - fmt.fraction_width) - self.floor
 
     @property
-    def reference_width(self):
-        return bits_for(2 * self.float_format.max_exponent - self.floor)
+    def exponent_width(self):
+        return bits_for(2 * self.float_format.max_exponent)
 
     @property
-    def exponent_shape(self):
-        """Of a product's exponent, counted from the floor like a reference; below it for small products."""
-        lowest = 2 - self.float_format.fraction_width - self.floor
-        return signed(1 + max(self.reference_width, bits_for(-lowest - 1)))
+    def leading_zeros_width(self):
+        """Bits of the number of leading zeros that a product of a normal and a subnormal number may have."""
+        return ceil_log2(self.float_format.precision)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,18 +76,21 @@ class LaneParameters(Parameters):
 class LaneDecoder(Block):
     """Significands, exponent and specials of one product. Combinational.
 
-    Where one factor is subnormal it is normalised, so that the exponent tells the size of every product that counts:
-    a product of two subnormals is below the floor in any case. Factors may come out exchanged.
+    A product with a subnormal factor has leading zeros. It is not normalised: the alignment shifts it to the left.
+    But its size, for the reference, has to be known: its effective exponent is less by the zeros of that factor. With
+    two subnormal factors it is below the floor in any case, and so are the few bits that are said of it.
     """
 
     Parameters = LaneParameters
     members_doc = {
         "query_word": "one factor",
         "key_word": "the other factor",
-        "larger": "significand of a factor, the normal one if only one is",
-        "smaller": "significand of the other factor",
+        "query_significand": "of the one",
+        "key_significand": "of the other",
         "sign": "of the product",
-        "exponent": "of the product; negative for a zero product",
+        "exponent": "of the product",
+        "effective": "exponent of the product with its leading zeros taken away",
+        "counts": "whether that may be the reference: not for a zero product",
         "is_nan": "the product is not a number",
         "is_inf": "a factor is infinite",
     }
@@ -100,10 +102,12 @@ class LaneDecoder(Block):
             return {
                 "query_word": In(fmt.layout),
                 "key_word": In(fmt.layout),
-                "larger": Out(fmt.precision),
-                "smaller": Out(fmt.precision),
+                "query_significand": Out(fmt.precision),
+                "key_significand": Out(fmt.precision),
                 "sign": Out(1),
-                "exponent": Out(self.window.exponent_shape),
+                "exponent": Out(self.window.exponent_width),
+                "effective": Out(self.window.exponent_width),
+                "counts": Out(1),
                 "is_nan": Out(1),
                 "is_inf": Out(1),
             }
@@ -115,62 +119,71 @@ class LaneDecoder(Block):
         fmt, query, key = self.window.float_format, self.query_word, self.key_word
         query_normal = Signal()
         key_normal = Signal()
-        m.d.comb += [query_normal.eq(query.exponent.any()), key_normal.eq(key.exponent.any())]
-        m.d.comb += self.sign.eq(query.sign ^ key.sign)
-
-        # If exactly one factor is normal, it is the larger one.
-        swap = ~query_normal
-        larger = Signal(fmt.layout)
-        smaller = Signal(fmt.layout)
-        m.d.comb += [larger.eq(Mux(swap, key, query)), smaller.eq(Mux(swap, query, key))]
-        larger_normal = Signal()
-        smaller_normal = Signal()
-        m.d.comb += [larger_normal.eq(query_normal | key_normal), smaller_normal.eq(query_normal & key_normal)]
-        m.d.comb += self.larger.eq(Cat(larger.fraction, larger_normal))
-
-        significand = Signal(fmt.precision)
-        m.d.comb += significand.eq(Cat(smaller.fraction, smaller_normal))
-        m.submodules.zeros = zeros = LeadingZeroCounter(width=fmt.precision)
-        m.submodules.normaliser = normaliser = LogShifter(
-            width=fmt.precision, amount_width=len(zeros.count), direction="left", small_steps_first=False
-        )
         m.d.comb += [
-            zeros.value.eq(significand),
-            normaliser.value.eq(significand),
-            normaliser.amount.eq(zeros.count),
-            self.smaller.eq(normaliser.shifted),
+            query_normal.eq(query.exponent.any()),
+            key_normal.eq(key.exponent.any()),
+            self.sign.eq(query.sign ^ key.sign),
+            self.query_significand.eq(Cat(query.fraction, query_normal)),
+            self.key_significand.eq(Cat(key.fraction, key_normal)),
+            self.exponent.eq(
+                Cat(query.exponent[0] | ~query_normal, query.exponent[1:])
+                + Cat(key.exponent[0] | ~key_normal, key.exponent[1:])
+            ),
         ]
 
-        # Subnormals have the exponent of the field 1.
-        larger_exponent = Cat(larger.exponent[0] | ~larger_normal, larger.exponent[1:])
-        smaller_exponent = Signal(signed(fmt.exponent_width + 1))
-        m.d.comb += smaller_exponent.eq(Mux(smaller_normal, smaller.exponent, 1 - zeros.count))
-        exponent = Signal.like(self.exponent)
-        m.d.comb += exponent.eq(larger_exponent + smaller_exponent - self.window.floor)
-        zero = Signal()
-        m.d.comb += zero.eq(significand == 0)
-        m.d.comb += self.exponent.eq(Cat(exponent[:-1], exponent[-1] | zero))
+        query_fraction, key_fraction = query.fraction.any(), key.fraction.any()
+        query_zero = Signal()
+        key_zero = Signal()
+        m.d.comb += [query_zero.eq(~query_normal & ~query_fraction), key_zero.eq(~key_normal & ~key_fraction)]
+        is_subnormal = Signal()
+        fraction = Signal(fmt.fraction_width)
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=fmt.fraction_width)
+        m.d.comb += [
+            is_subnormal.eq(~query_normal | ~key_normal),
+            fraction.eq(
+                query.fraction & (~query_normal).replicate(fmt.fraction_width)
+                | key.fraction & (~key_normal).replicate(fmt.fraction_width)
+            ),
+            zeros.value.eq(fraction),
+        ]
+        # The hidden zero and those of the fraction: 1 + count = -~count.
+        lowered = Signal(signed(self.window.exponent_width + 1))
+        width = len(zeros.count)
+        m.d.comb += [
+            lowered.eq(
+                self.exponent + Cat(
+                    ~zeros.count & is_subnormal.replicate(width), is_subnormal.replicate(len(lowered) - width)
+                )
+            ),
+            self.effective.eq(lowered),
+            self.counts.eq(~lowered[-1] & ~query_zero & ~key_zero),
+        ]
 
         query_special, key_special = query.exponent.all(), key.exponent.all()
-        m.d.comb += self.is_inf.eq(query_special | key_special)
-        m.d.comb += self.is_nan.eq(
-            (query_special & query.fraction.any()) | (key_special & key.fraction.any()) | (self.is_inf & zero)
-        )
+        m.d.comb += [
+            self.is_inf.eq(query_special | key_special),
+            self.is_nan.eq(
+                (query_special & (query_fraction | key_zero)) | (key_special & (key_fraction | query_zero))
+            ),
+        ]
         return m
 
 
 class LaneAligner(Block):
     """The magnitude of a product at its place in the window, truncated; its bits inverted for a negative product.
 
-    Combinational.
+    The reference is less than the exponent only where the product has as many leading zeros. The lowest bits of the
+    distance, which an adder gives first, shift to the right, and the next one, or a sign, by the distance that is
+    left: to the right, not at all, or to the left. The upper bits are compared while the borrow from the lower ones is
+    still on its way. Combinational.
     """
 
     Parameters = LaneParameters
     members_doc = {
         "product": "of the significands",
         "sign": "of the product",
-        "exponent": "of the product; any for a zero product",
-        "reference": "the beat's, at least the exponent",
+        "exponent": "of the product",
+        "reference": "the beat's; any for a zero product",
         "row": "the addend",
     }
 
@@ -180,8 +193,8 @@ class LaneAligner(Block):
             return {
                 "product": In(self.window.product_width),
                 "sign": In(1),
-                "exponent": In(self.window.exponent_shape),
-                "reference": In(self.window.reference_width),
+                "exponent": In(self.window.exponent_width),
+                "reference": In(self.window.exponent_width),
                 "row": Out(self.window.width),
             }
 
@@ -189,33 +202,62 @@ class LaneAligner(Block):
 
     def circuit(self):
         m = Module()
-        width = self.window.width
-        distance = Signal(len(self.exponent))
-        m.d.comb += distance.eq(self.reference - self.exponent)
-        # Amounts too large for the shifter become large enough to leave nothing, by setting their upper bits.
-        amount_width = bits_for(width)
-        kept = ((1 << amount_width) - width).bit_length() - 1
-        far = distance[amount_width:].any()
-        amount = Cat(distance[:kept], distance[kept:amount_width] | far.replicate(amount_width - kept))
-        m.submodules.shifter = shifter = LogShifter(width=width, amount_width=amount_width)
+        window, width = self.window, self.window.width
+        fine, amount_width = window.leading_zeros_width, bits_for(width - 1)
+        low = fine
+        while width - 1 >> low > 1 or window.exponent_width - low > 3:
+            low += 1
+        distance = Signal(low)
+        borrow = Signal()
+        m.d.comb += Cat(distance, borrow).eq(self.reference[:low] - self.exponent[:low])
+        # The upper part of the distance: -1, 0, perhaps 1; none of them beyond the window.
+        apart = Signal(signed(1 + window.exponent_width - low))
+        m.d.comb += apart.eq(self.reference[low:] - self.exponent[low:])
+        steps = range(-1, (width - 1 >> low) + 1)
+        upper = Signal(len(steps))
+        m.d.comb += upper.eq(
+            Mux(borrow, Cat(apart == step + 1 for step in steps), Cat(apart == step for step in steps))
+        )
+        to_left, is_near = upper[0], upper[1:].any() & ~distance[amount_width:].any()
+
+        step = 1 << fine
+        m.submodules.shifter = shifter = LogShifter(width=step + width, amount_width=fine)
         m.d.comb += [
-            shifter.value.eq(Cat(Const(0, self.window.spare), self.product)),
-            shifter.amount.eq(amount),
-            self.row.eq(shifter.shifted ^ self.sign.replicate(width)),
+            shifter.value.eq(Cat(Const(0, step + window.spare), self.product)),
+            shifter.amount.eq(distance[:fine]),
         ]
+        finely = shifter.shifted
+        if low == fine:
+            stays, to_right = upper[1], upper[2:]
+        else:
+            stays, to_right = is_near & ~distance[fine], is_near & distance[fine]
+        coarsely = Signal(width)
+        m.d.comb += coarsely.eq(
+            finely[:width] & to_left.replicate(width)
+            | finely[step:] & stays.replicate(width)
+            | finely[2 * step:] & (to_right.any().replicate(width) if len(to_right) else 0)
+        )
+        coarse_steps = {1 << bit: distance[bit] & ~to_left for bit in range(fine + 1, min(low, amount_width))}
+        if low > fine and len(upper) > 2:
+            coarse_steps[1 << low] = upper[2]
+        for amount, is_taken in coarse_steps.items():
+            shifted = Signal(width, name=f"shifted_{amount}")
+            m.d.comb += shifted.eq(Mux(is_taken, coarsely >> amount, coarsely))
+            coarsely = shifted
+        m.d.comb += self.row.eq(coarsely ^ self.sign.replicate(width))
         return m
 
 
 @dataclass(frozen=True, kw_only=True)
 class DotProductLaneParameters(LaneParameters):
-    search_stages: int = integer(1, low=1, high=16, doc="clocks from a product's exponent to the beat's reference")
+    search_stages: int = integer(1, low=1, high=16, doc="clocks from a registered product to the beat's reference")
 
 
 class DotProductLane(Block):
     """One product: decoded and registered, multiplied while the beat's reference is searched, then aligned to it.
 
-    Timing: specials at once, the exponent one advance after the words, negative and row 1 + search_stages after them,
-    combinationally from the reference.
+    Timing: specials, effective exponent and whether it counts at once; negative and row 1 + search_stages advances
+    after the words, the row combinationally from the reference.
     """
 
     Parameters = DotProductLaneParameters
@@ -224,7 +266,8 @@ class DotProductLane(Block):
         "query_word": "one factor",
         "key_word": "the other factor",
         "specials": "whether the product is not a number, plus or minus infinity, from the lowest bit",
-        "exponent": "of the product, counted from the floor",
+        "effective": "exponent of the product without its leading zeros",
+        "counts": "whether it may be the reference",
         "reference": "the beat's",
         "negative": "sign of the product",
         "row": "aligned magnitude, inverted if negative",
@@ -238,8 +281,9 @@ class DotProductLane(Block):
                 "query_word": In(window.float_format.width),
                 "key_word": In(window.float_format.width),
                 "specials": Out(3),
-                "exponent": Out(window.exponent_shape),
-                "reference": In(window.reference_width),
+                "effective": Out(window.exponent_width),
+                "counts": Out(1),
+                "reference": In(window.exponent_width),
                 "negative": Out(1),
                 "row": Out(window.width),
             }
@@ -252,23 +296,25 @@ class DotProductLane(Block):
         sizes = {"format": self.format, "align_width": self.align_width}
         m.submodules.decoder = decoder = LaneDecoder(**sizes)
         m.submodules.multiplier = multiplier = UnsignedMultiplier(
-            multiplicand_width=len(decoder.larger), multiplier_width=len(decoder.smaller)
+            multiplicand_width=len(decoder.query_significand), multiplier_width=len(decoder.key_significand)
         )
         m.submodules.aligner = aligner = LaneAligner(**sizes)
-        exponent = pipe.register(decoder.exponent, name="exponent_1")
         m.d.comb += [
             decoder.query_word.eq(self.query_word),
             decoder.key_word.eq(self.key_word),
             self.specials.eq(Cat(
                 decoder.is_nan, decoder.is_inf & ~decoder.sign, decoder.is_inf & decoder.sign
             )),
-            self.exponent.eq(exponent),
-            multiplier.multiplicand.eq(pipe.register(decoder.larger, name="larger", stages=self.search_stages)),
-            multiplier.multiplier.eq(pipe.register(decoder.smaller, name="smaller", stages=self.search_stages)),
+            self.effective.eq(decoder.effective),
+            self.counts.eq(decoder.counts),
+            multiplier.multiplicand.eq(
+                pipe.register(decoder.query_significand, name="query", stages=self.search_stages)
+            ),
+            multiplier.multiplier.eq(pipe.register(decoder.key_significand, name="key", stages=self.search_stages)),
             self.negative.eq(pipe.register(decoder.sign, name="sign", stages=1 + self.search_stages)),
             aligner.product.eq(pipe.register(multiplier.product, name="product")),
             aligner.sign.eq(self.negative),
-            aligner.exponent.eq(pipe.register(exponent, name="exponent_later", stages=self.search_stages)),
+            aligner.exponent.eq(pipe.register(decoder.exponent, name="exponent", stages=1 + self.search_stages)),
             aligner.reference.eq(self.reference),
             self.row.eq(aligner.row),
         ]

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.arith.leading_zeros import LeadingZeroCounter
-from hw.arith.rounding import RoundPack, SubnormalDistance
+from hw.arith.rounding import RoundPack
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import FP32, float_format
@@ -28,11 +28,16 @@ class ScoreRounderParameters(Parameters):
 class ScoreRounder(Block):
     """``sum * 2**(reference + unit_exponent)``, rounded to nearest, ties to even, to two formats at once.
 
+    A negative sum x is rounded without its negation: its magnitude is ``~x + 1``. The bits are shifted as they are,
+    with zeros coming in; if those below the rounding bit are all zero, the 1 ripples up to that bit, else it ends
+    below it. So the magnitude's upper bits are the complements of the sum's, and only what is below tells whether 1
+    is added: see :func:`_halves`. A carry out of the rounding is the case that the sum is a power of two.
+
     Timing: words come ``latency`` advances after the sum.
     """
 
     Parameters = ScoreRounderParameters
-    latency = 3
+    latency = 2
     members_doc = {
         "advance": "lock-step enable",
         "sum": "two's complement",
@@ -61,63 +66,98 @@ class ScoreRounder(Block):
         pipe = Pipeline(m, advance=self.advance)
         fmt = float_format(self.format)
 
-        # Stage 1: sign and magnitude.
-        magnitude = Signal(self.width)
-        m.d.comb += magnitude.eq(Mux(self.sum[-1], -self.sum, self.sum))
-        magnitude = pipe.register(magnitude, name="magnitude_1")
+        # Stage 1: the leading one (of a negative sum, zero) on top, all below FP32's rounding bit in one sticky bit.
+        width = self.width - 1
+        negative, bits = self.sum[-1], self.sum[:-1]
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=width)
+        m.d.comb += zeros.value.eq(bits ^ negative.replicate(width))
+        significand = pipe.register(_normalise(m, bits, zeros.count, FP32.precision + 2), name="significand")
         is_inf = self.plus_inf | self.minus_inf
-        flags = Cat(
-            Mux(is_inf, self.minus_inf, self.sum[-1]), is_inf, self.is_nan | (self.plus_inf & self.minus_inf)
-        )
-        flags = pipe.register(flags, name="flags", stages=2)
-        reference = pipe.register(self.reference, name="reference_1")
-
-        # Stage 2: the leading one on top, everything below FP32's half bit in one sticky bit.
-        m.submodules.zeros = zeros = LeadingZeroCounter(width=self.width)
-        m.submodules.normaliser = normaliser = LogShifter(
-            width=self.width, amount_width=len(zeros.count), direction="left", small_steps_first=False
-        )
-        m.d.comb += [
-            zeros.value.eq(magnitude),
-            normaliser.value.eq(magnitude),
-            normaliser.amount.eq(zeros.count),
-        ]
-        significand = pipe.register(_fold(normaliser.shifted, FP32.precision + 2), name="significand_2")
-        exponents = {}
-        highest = self.unit_exponent + self.width - 1
-        shape = signed(2 + max(bits_for(abs(highest) + FP32.bias + self.width), self.reference_width))
-        for name, target in (("wide", FP32), ("narrow", fmt)):
-            exponent = Signal(shape, name=f"{name}_exponent")
-            m.d.comb += exponent.eq(reference + (highest + target.bias) - zeros.count)
-            exponents[name] = pipe.register(exponent, name=f"{name}_exponent_2")
-
+        negative = pipe.register(negative, name="negative")
+        sign = pipe.register(Mux(is_inf, self.minus_inf, self.sum[-1]), name="sign")
+        is_inf = pipe.register(is_inf, name="is_inf_1")
+        is_nan = pipe.register(self.is_nan | (self.plus_inf & self.minus_inf), name="is_nan_1")
         # A sum of FP16 products is normal in FP32; BF16 has FP32's exponents, so that both results share one shift.
         shared = fmt.exponent_width == FP32.exponent_width
         folded = significand if shared else _fold(significand, fmt.precision + 2)
-        m.submodules.distance = distance = SubnormalDistance(width=len(folded), exponent_width=shape.width)
-        m.d.comb += distance.exponent.eq(exponent)
-        amount = pipe.register(distance.distance, name="distance_2")
+        exponents = {}
+        highest = self.unit_exponent + width - 1
+        for name, target in (("wide", FP32), ("narrow", fmt)):
+            exponent = self._less(m, f"{name}_exponent", highest + target.bias, zeros.count)
+            # Negative ones are not used, and of large ones it only matters that they are.
+            is_large = ~exponent[-1] & exponent[target.exponent_width:-1].any()
+            limited = Cat(exponent[:target.exponent_width], is_large)
+            exponents[name] = Cat(pipe.register(limited, name=f"{name}_exponent_1"), Const(0, 1))
+        # How far the significand must be shifted right for its biased exponent to be 1: 1 - exponent = ~(exponent - 2).
+        below = self._less(m, "missing", highest + fmt.bias - 2, zeros.count)
+        amount_width = bits_for(len(folded))
+        amount = Signal(amount_width)
+        m.d.comb += amount.eq(
+            (~below[:amount_width] | (~below[amount_width:]).any().replicate(amount_width))
+            & below[-1].replicate(amount_width)
+        )
+        amount = pipe.register(amount, name="distance")
 
-        # Stage 3: subnormals, rounding.
-        m.submodules.subnormal = subnormal = LogShifter(width=len(folded), amount_width=len(amount), sticky=True)
-        m.d.comb += [subnormal.value.eq(folded), subnormal.amount.eq(amount)]
-        values = {"narrow": (subnormal.shifted, subnormal.lost)}
+        # Stage 2: subnormals, rounding. What comes in from the left is a zero of the magnitude.
+        m.submodules.subnormal = subnormal = LogShifter(
+            width=len(folded) + 1, amount_width=len(amount), sticky=True, arithmetic=True
+        )
+        m.d.comb += [subnormal.value.eq(Cat(folded, negative)), subnormal.amount.eq(amount)]
+        values = {"narrow": (subnormal.shifted[:-1], subnormal.lost)}
         values["wide"] = values["narrow"] if shared else (significand, 0)
         for name, target in (("wide", FP32), ("narrow", fmt)):
             value, lost = values[name]
+            kept, half, rest = _halves(value, lost, negative, target.precision)
             m.submodules[f"round_{name}"] = pack = RoundPack(
-                format=target.name, width=len(value), exponent_width=shape.width
+                format=target.name, width=target.precision + 1, exponent_width=len(exponents[name])
             )
             m.d.comb += [
-                pack.sign.eq(flags[0]),
-                pack.is_inf.eq(flags[1]),
-                pack.is_nan.eq(flags[2]),
+                pack.sign.eq(sign),
+                pack.is_inf.eq(is_inf),
+                pack.is_nan.eq(is_nan),
                 pack.exponent.eq(exponents[name]),
-                pack.significand.eq(value),
-                pack.sticky.eq(lost),
-                getattr(self, name).eq(pipe.register(pack.word, name=f"{name}_3")),
+                pack.significand.eq(Cat(half, kept)),
+                pack.sticky.eq(rest),
+                getattr(self, name).eq(pipe.register(pack.word, name=f"{name}_2")),
             ]
         return m
+
+    def _less(self, m, name, constant, count):
+        """``reference + constant - count``; the first addition does not wait for the count."""
+        base = Signal(signed(2 + max(bits_for(abs(constant)), self.reference_width, len(count))), name=f"{name}_base")
+        difference = Signal.like(base, name=name)
+        m.d.comb += [base.eq(self.reference + constant), difference.eq(base - count)]
+        return difference
+
+
+def _halves(value, lost, negative, precision):
+    """The magnitude's upper bits, and a rounding bit and a sticky bit that round it as what is below them does.
+
+    ``value`` are a sum's bits, ``lost`` whether there is a one below them. Let h be the rounding bit of the
+    complements. With a one below, the magnitude's rounding bit is h, and something is below it: 1 is added if h is
+    set. Without one, a magnitude that is the complements plus 1 has the rounding bit ~h, nothing below, and a carry
+    if h was set: then 1 is added, and else it is a tie.
+    """
+    below = len(value) - precision - 1
+    upper = value[below:] ^ negative.replicate(precision + 1)
+    has_rest = value[:below].any() | lost
+    return upper[1:], upper[0] | negative & ~has_rest, has_rest | negative & upper[0]
+
+
+def _normalise(m, bits, count, width):
+    """``bits`` shifted to the left by ``count``: the upper ones, and in the lowest one whether there are ones below.
+
+    Bits that the steps to come cannot bring to the upper ones are told from the lost ones no more.
+    """
+    current, lost = bits, []
+    for step in reversed(range(len(count))):
+        row = Signal(len(current), name=f"normalised_{1 << step}")
+        m.d.comb += row.eq(Mux(count[step], current << (1 << step), current))
+        kept = min(len(row), width - 1 + (1 << step) - 1)
+        lost.append(row[:len(row) - kept].any())
+        current = row[len(row) - kept:]
+    missing = width - 1 - len(current)
+    return Cat(Cat(lost).any(), Const(0, max(0, missing)), current)
 
 
 def _fold(value, width):
