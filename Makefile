@@ -26,7 +26,7 @@ endif
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick test-core fuzz formal formal-quick synth fpga demo readme figures list clean
+.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth fpga demo readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,18 @@ test-quick: $(VENV)/ready ## the tests that are fast
 test-core: $(VENV)/ready ## the core: its paths, random programs, a real head on edge
 	@mkdir -p $(TMPDIR)
 	$(PY) -m pytest -n 2 --dist worksteal -m core
+
+coverage: $(VENV)/ready ## lines and toggles that the testbenches reach; renews docs/verification.md
+	@mkdir -p $(TMPDIR)
+	$(PY) -m verif.coverage $(UNIT) --report
+
+mutate: $(VENV)/ready ## 200 mutants of each block against its testbench; renews docs/verification.md
+	@mkdir -p $(TMPDIR)
+	$(PY) -m verif.mutate $(UNIT) --report
+
+gates: $(VENV)/ready ## the netlists under the testbenches; needs LIBERTY; renews docs/verification.md
+	@mkdir -p $(TMPDIR)
+	$(PY) -m verif.gates $(UNIT) $(if $(LIBERTY),--liberty $(LIBERTY) --report)
 
 fuzz: $(VENV)/ready ## 5,000 hostile command lines, configurations and files (another run: SEED=number)
 	@mkdir -p $(TMPDIR)

@@ -65,6 +65,11 @@ class Source:
     def done(self):
         return not self._beats and not self._offered
 
+    @property
+    def offers(self):
+        """Whether a beat waits to be taken."""
+        return self._offered
+
     def drive(self):
         if self._offered:
             return
@@ -119,6 +124,11 @@ class Sink:
     @property
     def done(self):
         return not self._expected
+
+    @property
+    def holds(self):
+        """Whether a beat was valid in the last clock and not taken."""
+        return self._held is not None
 
     def drive(self):
         self._is_ready = self._gate is None or not self._gate.closed()

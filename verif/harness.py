@@ -64,20 +64,23 @@ def emit(block, top):
     return _emitted[key]
 
 
-def run_bench(block, *, seed=1, sim=None, count=DEFAULT_COUNT, waves=False, keep=None, edit=None):
+def run_bench(
+    block, *, seed=1, sim=None, count=DEFAULT_COUNT, waves=False, keep=None, edit=None, coverage=False
+):
     """Play the standard testbench of a unit on its emitted Verilog; returns a :class:`Result`.
 
     ``keep`` is a folder for what the run leaves behind; ``edit`` makes the Verilog that is simulated, ``{file: text}``,
-    from the emitted one.
+    from the emitted one; ``coverage`` counts lines and toggles (in Verilator).
     """
     unit = block.base_name
     job = {"unit": unit, "parameters": block.parameters.to_dict(), "seed": seed, "count": count}
     result = run_job(block, "verif.play", job, sim=sim, waves=waves, keep=keep, edit=edit,
-                     long=count >= LONG_COUNT)
+                     long=count >= LONG_COUNT, coverage=coverage)
     return Result(unit=unit, seed=seed, sim=simulator.choose(sim), **result)
 
 
-def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, edit=None, long=False):
+def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, edit=None, long=False,
+            coverage=False):
     """Run a cocotb module on a block's emitted Verilog.
 
     The module finds ``job`` (plain data) in the JSON file that ``BENCH_JOB`` names and writes its result, as JSON,
@@ -87,7 +90,7 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, edit=N
     sim = simulator.choose(sim)
     top = block.base_name
     files = emit(block, top)
-    built = simulator.build(edit(files) if edit else files, top, sim, waves, long and sim == "verilator")
+    built = simulator.build(edit(files) if edit else files, top, sim, waves, long and sim == "verilator", coverage)
     with tempfile.TemporaryDirectory(prefix="run-", dir=simulator.BUILD_ROOT) as temporary:
         folder = Path(keep or temporary).resolve()
         try:
@@ -98,7 +101,7 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, edit=N
         (folder / "job.json").write_text(json.dumps(job))
         environment = {"BENCH_JOB": str(folder / "job.json"), "PYTHONPATH": os.getcwd()}
         with watched(Path(job["progress"]), f"{top} in {sim}"):
-            simulator.simulate(built, top, sim, test_module, folder, environment, waves)
+            simulator.simulate(built, top, sim, test_module, folder, environment, waves, coverage)
         if not Path(job["result"]).exists():
             log = (folder / "simulation.log").read_text(errors="replace")
             raise simulator.SimulatorError(f"the simulation of {top} ended without a result: {log[-3000:] or 'no message'}")

@@ -27,6 +27,7 @@ class Player:
         self.messages, self.failed, self.cycle = [], 0, 0
         self.bins, self.stalls, self.idles, self.resets = {}, 0, 0, 0
         self.where = "start"
+        self.full_rate, self.held_up = (), 0  # the clock in which a result was held up last
         streams = bench.streams()
         self.sources = [Source(dut, name) for name in streams["inputs"]]
         self.sinks = [Sink(dut, name, self.report) for name in streams["outputs"]]
@@ -51,6 +52,7 @@ class Player:
             end.drive()
         await Timer(PERIOD_NS // 2, "ns")
         moved = [end.sample(self.cycle) for end in (*self.sources, *self.sinks)]
+        self.check_waits(moved)
         if self.clk is not None:
             self.clk.value = 1
         await Timer(PERIOD_NS // 2, "ns")
@@ -59,6 +61,18 @@ class Player:
         self.cycle += 1
         self.bench.watch(self.dut, self.report)
         return any(moved)
+
+    def check_waits(self, moved):
+        """Only results that are not taken make a unit wait, not a sink that is not ready while there is none."""
+        if any(sink.holds for sink in self.sinks):
+            self.held_up = self.cycle
+        elif self.cycle - self.held_up > self.bench.latency + 4:
+            needed = [(source, is_taken) for source, is_taken in zip(self.sources, moved) if source.name in self.full_rate]
+            if not all(source.offers or is_taken for source, is_taken in needed):
+                return  # streams that go together wait for each other
+            for source, is_taken in needed:
+                if not is_taken:
+                    self.report(f"{source.name}: a beat waits in cycle {self.cycle}, yet no result does")
 
     async def reset(self):
         if self.rst is None:
@@ -90,6 +104,7 @@ class Player:
     def begin(self, batch, stall, idle):
         for name, value in batch.statics.items():
             getattr(self.dut, name).value = value
+        self.full_rate = batch.full_rate
         by_name = {source.name: source for source in self.sources}
         for name, source in by_name.items():
             earlier = [by_name[other] for other in batch.after.get(name, ())]
@@ -157,31 +172,39 @@ class Player:
         await self.reset()
 
 
+    async def start(self):
+        """Set everything that is driven to a value, and reset."""
+        for name, value in self.bench.idle_statics().items():
+            getattr(self.dut, name).value = value
+        if self.clk is not None:
+            self.clk.value = 0
+        if self.rst is not None:
+            self.rst.value = 0
+        await Timer(PERIOD_NS, "ns")
+        await self.reset()
+
+    async def play_all(self, count, progress=lambda share: None):
+        """About ``count`` beats under all patterns, and more until every corner case has been met."""
+        share = max(1, count // len(PATTERNS) ** 2)
+        for done, (stall, idle) in enumerate(itertools.product(PATTERNS, PATTERNS), start=1):
+            await self.play(share, stall, idle)
+            await self.interrupt(share)
+            progress(done / len(PATTERNS) ** 2)
+        for _ in range(MORE_BATCHES):  # short runs may not have met every corner case yet
+            if not self.missing_bins():
+                break
+            await self.play(max(share, MORE_COUNT), "random", "random")
+        missing = self.missing_bins()
+        if missing:
+            self.report(f"corner cases never hit: {', '.join(missing)}")
+
+
 @cocotb.test()
 async def play(dut):
     job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
-    bench = load_bench(job["unit"], job["parameters"], job["seed"])
-    player = Player(dut, bench, job["seed"])
-    for name, value in bench.idle_statics().items():
-        getattr(dut, name).value = value
-    if player.clk is not None:
-        player.clk.value = 0
-    if player.rst is not None:
-        player.rst.value = 0
-    await Timer(PERIOD_NS, "ns")
-    await player.reset()
-    share = max(1, job["count"] // len(PATTERNS) ** 2)
-    for done, (stall, idle) in enumerate(itertools.product(PATTERNS, PATTERNS), start=1):
-        await player.play(share, stall, idle)
-        await player.interrupt(share)
-        Path(job["progress"]).write_text(f"{done / len(PATTERNS) ** 2}")
-    for _ in range(MORE_BATCHES):  # short runs may not have met every corner case yet
-        if not player.missing_bins():
-            break
-        await player.play(max(share, MORE_COUNT), "random", "random")
-    missing = player.missing_bins()
-    if missing:
-        player.report(f"corner cases never hit: {', '.join(missing)}")
+    player = Player(dut, load_bench(job["unit"], job["parameters"], job["seed"]), job["seed"])
+    await player.start()
+    await player.play_all(job["count"], lambda share: Path(job["progress"]).write_text(f"{share}"))
     result = {
         "checked": player.checked,
         "failed": player.failed,

@@ -59,7 +59,7 @@ class _Verilator(cocotb_runner.Verilator):
         verilate, make = super()._build_command()
         verilate = [word for word in verilate if word != "--public-flat-rw"]
         make.append("VM_PARALLEL_BUILDS=0")
-        kept = list(map(str, _runtime(self.waves).glob("verilated*.o")))
+        kept = list(map(str, _runtime(self.waves, "--coverage-line" in self.build_args).glob("verilated*.o")))
         # Copied after verilating, so that they are newer than what make compares them with.
         return [verilate, ["cp", *kept, str(self.build_dir)], make] if kept else [verilate, make]
 
@@ -68,7 +68,7 @@ def _runner(sim):
     return _Verilator() if sim == "verilator" else cocotb_runner.get_runner("icarus")
 
 
-def _build_arguments(sim, folder, files, top, waves, long):
+def _build_arguments(sim, folder, files, top, waves, long, coverage):
     if sim == "icarus":
         # The module that cocotb adds for waveforms is SystemVerilog.
         return ["-g2012" if waves else "-g2005"]
@@ -78,17 +78,19 @@ def _build_arguments(sim, folder, files, top, waves, long):
     control.write_text("\n".join(lines) + "\n")
     optimise = ["-CFLAGS", "-O1"] if long else ["-CFLAGS", "-O0", "-fno-inline", "-fno-gate", "-fno-dfg"]
     arguments = ["--output-split", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style", *optimise, str(control)]
+    if coverage:  # every line and bit of the source, so nothing may be left out or merged
+        arguments += ["--coverage-line", "--coverage-toggle"]
     return ["--hierarchical", *arguments] if once else arguments
 
 
-def _runtime(waves):
+def _runtime(waves, coverage):
     """Where the objects that are the same in every Verilator build are kept: its run-time library."""
-    versions = "-".join((_versions("verilator"), importlib.metadata.version("cocotb"), "waves" if waves else "plain"))
+    versions = "-".join((_versions("verilator"), importlib.metadata.version("cocotb"), "waves" if waves else "plain", *(["coverage"] * coverage)))
     return BUILD_ROOT / "runtime" / versions
 
 
-def _keep_runtime(folder, waves):
-    target = _runtime(waves)
+def _keep_runtime(folder, waves, coverage):
+    target = _runtime(waves, coverage)
     if target.is_dir():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -107,13 +109,14 @@ def _versions(sim):
     return subprocess.run(["iverilog", "-V"], capture_output=True, text=True).stdout.split("\n")[0]
 
 
-def build(files, top, sim, waves=False, long=False):
+def build(files, top, sim, waves=False, long=False, coverage=False):
     """Compile ``{name: Verilog text}`` and return the build folder; one that was built before is reused.
 
     ``long`` says that the run has so many clocks, some 50,000 or more, that building a faster simulation pays. Without
     it Verilator gives equal instances one function and the compiler optimises nothing, which builds three times as fast.
+    ``coverage``: Verilator counts lines and toggles, in the run's coverage.dat.
     """
-    parts = [sim, top, str(waves), str(long), _versions(sim), importlib.metadata.version("cocotb")]
+    parts = [sim, top, str(waves), str(long), str(coverage), _versions(sim), importlib.metadata.version("cocotb")]
     parts += [part for item in sorted(files.items()) for part in item]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     target = BUILD_ROOT / sim / f"{top}-{digest}"
@@ -137,7 +140,7 @@ def build(files, top, sim, waves=False, long=False):
                 sources=sources,
                 hdl_toplevel=top,
                 build_dir=staging,
-                build_args=_build_arguments(sim, staging, files, top, waves, long),
+                build_args=_build_arguments(sim, staging, files, top, waves, long, coverage),
                 timescale=("1ns", "1ps"),
                 waves=waves,
                 always=True,
@@ -151,7 +154,7 @@ def build(files, top, sim, waves=False, long=False):
             os.environ.clear()
             os.environ.update(environment)
         if sim == "verilator":
-            _keep_runtime(staging, waves)
+            _keep_runtime(staging, waves, coverage)
         try:
             staging.rename(target)
         except OSError:  # another process built the same design meanwhile
@@ -162,7 +165,7 @@ def build(files, top, sim, waves=False, long=False):
     return target
 
 
-def simulate(build_folder, top, sim, test_module, run_folder, environment, waves=False):
+def simulate(build_folder, top, sim, test_module, run_folder, environment, waves=False, coverage=False):
     """Run a cocotb test module on a build; raises :class:`SimulatorError` if the simulation itself breaks."""
     run_folder.mkdir(parents=True, exist_ok=True)
     log = run_folder / "simulation.log"
@@ -177,6 +180,7 @@ def simulate(build_folder, top, sim, test_module, run_folder, environment, waves
             extra_env={"COCOTB_LOG_LEVEL": "WARNING", **environment},
             timescale=("1ns", "1ps"),
             waves=waves,
+            test_args=["--coverage-per-instance"] if coverage else [],
             plusargs=[f"+dumpfile_path={run_folder / 'dump.fst'}"] if sim == "icarus" and waves else [],
             log_file=log,
         )

@@ -1,0 +1,99 @@
+"""``python -m verif.gates``: the netlist that ``hw synth`` makes, with models of its cells, under the standard testbench.
+
+Memories are those of the RTL. With ``--equivalence`` ABC also proves that the netlist of a recipe without clock gates
+answers as the RTL does, for inputs of any kind.
+"""
+
+import argparse
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from hw import liberty, synth
+from hw.cli import UsageError, reporting_errors
+from hw.package import write_files
+from hw.registry import ASSEMBLIES, UNITS, make_block
+from hw.synthesis.recipes import MEMORY_PREFIX
+from hw.verilog import split_modules
+from verif import equivalence, simulator, verification_report
+from verif.cell_models import cell_models
+from verif.harness import emit, run_bench
+
+__all__ = ["Netlist", "is_equivalent"]
+
+PROVED = ("hash_bank_mapper", "bitonic_sorter", "data_aligner")
+"""Blocks whose netlist is proved equivalent in seconds."""
+
+
+class Netlist:
+    """The netlist of a block: ``verilog`` is complete, with cells and memories; ``cells`` counts its cells."""
+
+    def __init__(self, block, library_file, recipe, folder):
+        self.block, self.top, self.folder = block, block.base_name, folder
+        self.rtl = emit(block, self.top)
+        write_files(folder / "rtl", self.rtl)
+        report = synth.synthesise(
+            [folder / "rtl" / name for name in self.rtl], self.top, liberty=library_file, recipe=recipe, keep=folder / "kept"
+        )
+        kinds = report["figures"]["cells_by_type"]
+        memories = [text for source in self.rtl.values() for name, text in split_modules(source).items()
+                    if name.startswith(MEMORY_PREFIX)]
+        mapped = (folder / "kept" / "mapped.v").read_text()
+        self.cells = report["figures"]["cells"]
+        self.verilog = "\n".join([mapped, cell_models(liberty.read(library_file), kinds), *memories])
+
+
+def is_equivalent(netlist, timeout=300):
+    """Whether the netlist answers as the RTL does, see :func:`verif.equivalence.answer_alike`."""
+    text = re.sub(r"^  initial state = .*\n", "", netlist.verilog, flags=re.M)
+    (netlist.folder / "gates.v").write_text(re.sub(rf"\bmodule {netlist.top}\b", "module gates", text))
+    reads = ["read_verilog gates.v", f"read_verilog -overwrite {' '.join(f'rtl/{name}' for name in netlist.rtl)}"]
+    clocks = equivalence.clocking("\n".join(netlist.rtl.values()), netlist.top)
+    circuits = ((netlist.top, {}), ("gates", {}))
+    return equivalence.answer_alike(netlist.folder, netlist.block, reads, circuits, clocks, timeout)
+
+
+def check(unit, library_file, options):
+    """Run the testbench of a block on its gates; returns the row of the report."""
+    block = make_block(unit, "tiny")
+    with tempfile.TemporaryDirectory(prefix="gates-") as folder:
+        netlist = Netlist(block, library_file, "area", Path(folder, "area"))
+        result = run_bench(block, seed=options.seed, sim=options.sim, count=options.count,
+                           edit=lambda files: {f"{unit}.v": netlist.verilog})
+        proved = "not tried"
+        if unit in PROVED:
+            holds = is_equivalent(Netlist(block, library_file, "A", Path(folder, "A")), options.timeout)
+            proved = {True: "proved", False: "DIFFERS", None: f"unknown after {options.timeout} s"}[holds]
+    return {"cells": netlist.cells, "checked": result.checked, "failed": result.failed, "equivalence": proved}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m verif.gates", description=__doc__.split("\n")[0].split(": ", 1)[1])
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="blocks (default: all but the core)")
+    parser.add_argument("--liberty", metavar="FILE", help="standard-cell library, .lib or .lib.gz")
+    parser.add_argument("--sim", metavar="|".join(simulator.SIMULATORS), default="verilator", help="default verilator")
+    parser.add_argument("-n", "--count", type=int, default=90, help="beats of stimulus, about (default 90)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the stimulus (default 1)")
+    parser.add_argument("--timeout", type=int, default=300, help="seconds for a proof of equivalence (default 300)")
+    parser.add_argument("--report", action="store_true", help=f"renew these blocks in {verification_report.PAGE}")
+    options = parser.parse_args(arguments)
+    if not options.liberty:
+        print("gates: skipped, for it needs a cell library: --liberty FILE, or make gates LIBERTY=FILE")
+        return 0
+    is_right = True
+    for unit in options.units or UNITS + ASSEMBLIES:
+        try:
+            row = check(unit, options.liberty, options)
+        except (simulator.SimulatorError, ValueError) as error:
+            raise UsageError(str(error)) from None
+        print(f"{unit}: {row['cells']:,} cells, {row['checked']} checked, {row['failed']} failed, "
+              f"equivalence {row['equivalence']}", flush=True)
+        is_right &= row["checked"] > 0 and not row["failed"] and row["equivalence"] != "DIFFERS"
+        if options.report:
+            verification_report.renew("gates", {unit: row})
+    return 0 if is_right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(reporting_errors(main))

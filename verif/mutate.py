@@ -1,0 +1,141 @@
+"""``python -m verif.mutate``: does a block's standard testbench notice when one gate of the emitted Verilog is wrong?
+
+Yosys makes the mutants: a pin of a gate or register inverted, stuck, or mixed with another bit. All are in one simulation,
+and an input selects one. A survivor is equivalent if ABC proves, from all registers at zero and for inputs of any kind,
+that no ready, valid or plain output ever differs from the right one, and no payload while it is valid.
+"""
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from hw.cli import UsageError, reporting_errors
+from hw.registry import ASSEMBLIES, UNITS, make_block
+from verif import equivalence, simulator, verification_report
+from verif.formal.netlist import run_yosys
+from verif.harness import emit, run_job
+
+__all__ = ["Mutants", "is_equivalent", "run_mutants"]
+
+LEAST_KILLED = 0.97
+SIM = "verilator"
+ACCEPTED = {}
+"""``{block: {beginning of a mutant's description: why the testbench need not see it}}`` for survivors looked at."""
+
+
+class Mutants:
+    """The mutants of a block: ``verilog`` with the input mutsel, and what each number stands for (0: nothing)."""
+
+    def __init__(self, block, number, seed, folder):
+        self.block, self.top, self.folder = block, block.base_name, folder
+        self.width = number.bit_length()
+        files = emit(block, self.top)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        run_yosys(folder, [
+            f"read_verilog {' '.join(files)}", f"hierarchy -check -top {self.top}", "proc",
+            f"mutate -list {number} -seed {seed} -ctrl mutsel {self.width} 1 -o mutants.ys", "script mutants.ys",
+            "write_rtlil mutated.il", "write_verilog -noattr mutated.v",
+        ])
+        self.verilog = (folder / "mutated.v").read_text()
+        self.descriptions = [_describe(line) for line in (folder / "mutants.ys").read_text().splitlines()]
+
+    @property
+    def numbers(self):
+        return range(1, len(self.descriptions) + 1)
+
+
+def _describe(line):
+    """A mutant in words, from the Yosys command that makes it."""
+    words = dict(re.findall(r"-(mode|module|cell|port|portbit|ctrlbit|wire|wirebit) (\S+)", line))
+    cell = re.sub(r"\$\S*[/$](\w+\.v):(\d+)\$\d+", r"gate at \1:\2", words["cell"])
+    wire = f", {words['wire']}[{words['wirebit']}]" if "wire" in words else ""
+    return f"{words['module']}: {words['mode']} at {cell}.{words['port']}[{words['portbit']}]{wire}"
+
+
+def run_mutants(mutants, count, seed):
+    """``{number: what the testbench said, or None}``; the right circuit comes first and last, and must pass."""
+    verdicts = {}
+    left = [0, *mutants.numbers]
+    while left:
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+            job = {"unit": mutants.top, "parameters": mutants.block.parameters.to_dict(), "seed": seed, "count": count,
+                   "mutants": [*left, 0]}
+            try:
+                found = run_job(mutants.block, "verif.mutants_play", job, sim=SIM, keep=folder,
+                                edit=lambda files: {f"{mutants.top}.v": mutants.verilog})
+            except simulator.SimulatorError:
+                if not Path(folder, "result.json").exists():
+                    raise
+                found = json.loads(Path(folder, "result.json").read_text())
+        if found.get("0"):
+            raise ValueError(f"the right {mutants.top} fails its testbench: {found['0']}")
+        verdicts |= {int(number): text for number, text in found.items()}
+        left = [number for number in left if number not in verdicts]
+    del verdicts[0]
+    return verdicts
+
+
+def is_equivalent(mutants, number, timeout=60):
+    """Whether a mutant answers as the right circuit does, see :func:`verif.equivalence.answer_alike`."""
+    right, mutant = ((mutants.top, {"mutsel": f"{mutants.width}'d{chosen}"}) for chosen in (0, number))
+    clocks = equivalence.clocking(mutants.verilog, mutants.top)
+    reads = ["read_rtlil mutated.il"]
+    return equivalence.answer_alike(mutants.folder, mutants.block, reads, (right, mutant), clocks, timeout)
+
+
+# The command line ----------------------------------------------------------------------------------------------------
+
+
+def campaign(unit, number, count, seed, timeout):
+    """Make, run and judge the mutants of a block; returns the row of the report."""
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+        mutants = Mutants(make_block(unit, "tiny"), number, seed, Path(folder))
+        verdicts = run_mutants(mutants, count, seed)
+        alive = [mutant for mutant, text in verdicts.items() if text is None]
+        judged = {mutant: is_equivalent(mutants, mutant, timeout) for mutant in alive}
+    left = []
+    for mutant in alive:
+        if judged[mutant] is not True:
+            text = mutants.descriptions[mutant - 1]
+            told = "differs" if judged[mutant] is False else "unknown whether it differs"
+            reason = next((why for start, why in ACCEPTED.get(unit, {}).items() if text.startswith(start)), "")
+            left.append(f"{text}: {told}" + (f"; {reason}" if reason else ""))
+    return {"mutants": len(verdicts), "killed": len(verdicts) - len(alive), "survivors": len(left), "seed": seed,
+            "equivalent": len(alive) - len(left), "left": left, "count": count}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m verif.mutate", description=__doc__.split("\n")[0].split(": ", 1)[1])
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="blocks (default: all but the core)")
+    parser.add_argument("--mutants", type=int, default=200, help="mutants a block (default 200)")
+    parser.add_argument("-n", "--count", type=int, default=270, help="beats of stimulus, about (default 270)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of mutants and stimulus (default 1)")
+    parser.add_argument("--timeout", type=int, default=60, help="seconds for a proof of equivalence (default 60)")
+    parser.add_argument("--report", action="store_true", help=f"renew these blocks in {verification_report.PAGE}")
+    options = parser.parse_args(arguments)
+    for name, least in (("mutants", 1), ("count", 1), ("seed", 0), ("timeout", 1)):
+        if getattr(options, name) < least:
+            raise UsageError(f"--{name} must be an integer from {least}, not {getattr(options, name)}")
+    is_enough = True
+    for unit in options.units or UNITS + ASSEMBLIES:
+        try:
+            row = campaign(unit, options.mutants, options.count, options.seed, options.timeout)
+        except (simulator.SimulatorError, ValueError) as error:
+            raise UsageError(str(error)) from None
+        share = row["killed"] / max(1, row["mutants"] - row["equivalent"])
+        print(f"{unit}: {row['mutants']} mutants, {row['killed']} killed, {row['equivalent']} equivalent, "
+              f"{row['survivors']} survivors: {share:.1%} killed", flush=True)
+        for text in row["left"]:
+            print(f"  {text}", flush=True)
+        is_enough &= share >= LEAST_KILLED
+        if options.report:
+            verification_report.renew("mutation", {unit: row})
+    return 0 if is_enough else 1
+
+
+if __name__ == "__main__":
+    sys.exit(reporting_errors(main))
