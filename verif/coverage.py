@@ -1,8 +1,9 @@
 """``python -m verif.coverage``: which lines and toggles of the emitted Verilog a block's standard testbench reaches.
 
 Verilator counts them at preset tiny. A toggle is a bit that rises, and one more that it falls; instances of a module
-count together. Left out are bits that no input can move, because Yosys finds them constant where the block is flattened,
-and those of ``EXCLUDED``, with the reason. The corner cases that the testbench itself counts must all be hit.
+count together. Left out are bits that no input can move, because Yosys finds them constant where the block is
+flattened, and those of ``EXCLUDED``, with the reason. The testbench itself fails if a corner case that it must meet is
+not hit.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from hw.cli import UsageError, reporting_errors
 from hw.registry import ASSEMBLIES, UNITS, make_block
 from verif import simulator, verification_report
 from verif.formal.netlist import run_yosys
-from verif.harness import emit, run_bench
+from verif.harness import bench_class, emit, run_bench
 
 __all__ = ["Coverage", "measure"]
 
@@ -33,7 +34,7 @@ EXCLUDED = {}
 
 @dataclass
 class Coverage:
-    """Numbers of lines and toggles, reached and all; what was not reached; bins with their hits."""
+    """Numbers of lines and toggles, reached and all; what was not reached; hits of the corner cases that must be met."""
 
     lines: tuple[int, int] = (0, 0)
     toggles: tuple[int, int] = (0, 0)
@@ -59,7 +60,8 @@ def measure(unit, count=COUNT, seed=1):
         folder = Path(folder)
         result = run_bench(block, seed=seed, sim="verilator", count=count, keep=folder, coverage=True)
         lines, toggles = _read(folder / "coverage.dat")
-        found = Coverage(bins=result.bins, failed=result.failed)
+        required = bench_class(unit)(block, seed).required_bins
+        found = Coverage(bins={name: result.bins.get(name, 0) for name in required}, failed=result.failed)
         missed = {key: places for key, (hits, places) in toggles.items() if not hits}
         constant = _constant_bits(emit(block, block.base_name), block.base_name, folder) if missed else set()
     excluded = Counter()
@@ -90,7 +92,7 @@ def _read(path):
         if not match:
             continue
         values = dict(part.split("\2", 1) for part in match[1].split("\1") if part)
-        values = {key: text.replace("___05F", "__") for key, text in values.items()}  # how Verilator writes two underscores
+        values = {key: text.replace("___05F", "__") for key, text in values.items()}  # two underscores
         module, hits = values["page"].split("/", 1)[1], int(match[2])
         if values["t"] == "toggle":
             bit, edge = values["o"].rsplit(":", 1) if ":" in values["o"] else (values["o"], "both")
@@ -121,7 +123,8 @@ def _constant_bits(files, top, folder):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m verif.coverage", description=__doc__.split("\n")[0].split(": ", 1)[1])
+    purpose = __doc__.split("\n")[0].split(": ", 1)[1]
+    parser = argparse.ArgumentParser(prog="python -m verif.coverage", description=purpose)
     parser.add_argument("units", nargs="*", metavar="UNIT", help="blocks (default: all but the core)")
     parser.add_argument("-n", "--count", type=int, default=COUNT, help=f"beats of stimulus, about (default {COUNT})")
     parser.add_argument("--report", action="store_true", help=f"renew these blocks in {verification_report.PAGE}")
@@ -132,7 +135,8 @@ def main(arguments=None):
             measured[unit] = found = measure(unit, options.count)
             print(f"{unit}: lines {found.lines[0]} of {found.lines[1]} ({_share(found.lines):.1%}), "
                   f"toggles {found.toggles[0]} of {found.toggles[1]} ({_share(found.toggles):.1%}), "
-                  f"constant {found.constant}, excluded {sum(found.excluded.values())}, bins {len(found.bins)}", flush=True)
+                  f"constant {found.constant}, excluded {sum(found.excluded.values())}, bins {len(found.bins)}",
+                  flush=True)
             for name in found.missing[:SHOWN]:
                 print(f"  not reached: {name}")
             if len(found.missing) > SHOWN:

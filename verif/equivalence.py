@@ -39,7 +39,8 @@ def _checker(block, circuits, clocking):
     outputs = {name: width for name, (direction, width) in ports.items() if direction == "output"}
     lines = ["module checker(input clk, input reset_request, output fails"]
     lines += [f"  , input {width} {name}" for name, width in inputs.items()]
-    lines += [");", "  reg first = 1'h1;", "  always @(posedge clk) first <= 1'h0;", "  wire rst = first | reset_request;"]
+    lines += [");", "  reg first = 1'h1;", "  always @(posedge clk) first <= 1'h0;"]
+    lines += ["  wire rst = first | reset_request;"]
     for instance, (module, further) in zip(("left", "right"), circuits, strict=True):
         lines += [f"  wire {width} {instance}_{name};" for name, width in outputs.items()]
         pins = {name: name for name in (*clocking, *inputs)} | further

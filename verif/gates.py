@@ -1,7 +1,7 @@
-"""``python -m verif.gates``: the netlist that ``hw synth`` makes, with models of its cells, under the standard testbench.
+"""``python -m verif.gates``: a block's netlist, with models of the library's cells, under the standard testbench.
 
-Memories are those of the RTL. With ``--equivalence`` ABC also proves that the netlist of a recipe without clock gates
-answers as the RTL does, for inputs of any kind.
+Memories are those of the RTL. For the smaller blocks ABC also proves that the netlist of recipe A, which has no clock
+gates, answers as the RTL does, for inputs of any kind.
 """
 
 import argparse
@@ -33,9 +33,8 @@ class Netlist:
         self.block, self.top, self.folder = block, block.base_name, folder
         self.rtl = emit(block, self.top)
         write_files(folder / "rtl", self.rtl)
-        report = synth.synthesise(
-            [folder / "rtl" / name for name in self.rtl], self.top, liberty=library_file, recipe=recipe, keep=folder / "kept"
-        )
+        sources = [folder / "rtl" / name for name in self.rtl]
+        report = synth.synthesise(sources, self.top, liberty=library_file, recipe=recipe, keep=folder / "kept")
         kinds = report["figures"]["cells_by_type"]
         memories = [text for source in self.rtl.values() for name, text in split_modules(source).items()
                     if name.startswith(MEMORY_PREFIX)]

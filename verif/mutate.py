@@ -1,8 +1,8 @@
 """``python -m verif.mutate``: does a block's standard testbench notice when one gate of the emitted Verilog is wrong?
 
-Yosys makes the mutants: a pin of a gate or register inverted, stuck, or mixed with another bit. All are in one simulation,
-and an input selects one. A survivor is equivalent if ABC proves, from all registers at zero and for inputs of any kind,
-that no ready, valid or plain output ever differs from the right one, and no payload while it is valid.
+Yosys makes the mutants: a pin of a gate or register inverted, stuck, or mixed with another bit. All are in one
+simulation, and an input selects one. A survivor is equivalent if ABC proves, from all registers at zero and for inputs
+of any kind, that no ready, valid or plain output ever differs from the right one, and no payload while it is valid.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from hw.cli import UsageError, reporting_errors
 from hw.registry import ASSEMBLIES, UNITS, make_block
 from verif import equivalence, simulator, verification_report
 from verif.formal.netlist import run_yosys
-from verif.harness import emit, run_job
+from verif.harness import DEFAULT_COUNT, emit, run_job
 
 __all__ = ["Mutants", "is_equivalent", "run_mutants"]
 
@@ -37,6 +37,7 @@ class Mutants:
             (folder / name).write_text(text)
         run_yosys(folder, [
             f"read_verilog {' '.join(files)}", f"hierarchy -check -top {self.top}", "proc",
+            "opt_expr", "splitcells", "opt_clean",  # bits that nothing uses are not worth a mutant
             f"mutate -list {number} -seed {seed} -ctrl mutsel {self.width} 1 -o mutants.ys", "script mutants.ys",
             "write_rtlil mutated.il", "write_verilog -noattr mutated.v",
         ])
@@ -96,6 +97,7 @@ def campaign(unit, number, count, seed, timeout):
         mutants = Mutants(make_block(unit, "tiny"), number, seed, Path(folder))
         verdicts = run_mutants(mutants, count, seed)
         alive = [mutant for mutant, text in verdicts.items() if text is None]
+        print(f"{unit}: {len(alive)} of {len(verdicts)} mutants are not noticed; are they equivalent?", file=sys.stderr)
         judged = {mutant: is_equivalent(mutants, mutant, timeout) for mutant in alive}
     left = []
     for mutant in alive:
@@ -109,10 +111,12 @@ def campaign(unit, number, count, seed, timeout):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m verif.mutate", description=__doc__.split("\n")[0].split(": ", 1)[1])
+    purpose = __doc__.split("\n")[0].split(": ", 1)[1]
+    parser = argparse.ArgumentParser(prog="python -m verif.mutate", description=purpose)
     parser.add_argument("units", nargs="*", metavar="UNIT", help="blocks (default: all but the core)")
     parser.add_argument("--mutants", type=int, default=200, help="mutants a block (default 200)")
-    parser.add_argument("-n", "--count", type=int, default=270, help="beats of stimulus, about (default 270)")
+    parser.add_argument("-n", "--count", type=int, default=DEFAULT_COUNT,
+                        help=f"beats of stimulus, about (default {DEFAULT_COUNT})")
     parser.add_argument("--seed", type=int, default=1, help="seed of mutants and stimulus (default 1)")
     parser.add_argument("--timeout", type=int, default=60, help="seconds for a proof of equivalence (default 60)")
     parser.add_argument("--report", action="store_true", help=f"renew these blocks in {verification_report.PAGE}")

@@ -67,7 +67,8 @@ class Player:
         if any(sink.holds for sink in self.sinks):
             self.held_up = self.cycle
         elif self.cycle - self.held_up > self.bench.latency + 4:
-            needed = [(source, is_taken) for source, is_taken in zip(self.sources, moved) if source.name in self.full_rate]
+            pairs = zip(self.sources, moved)
+            needed = [(source, is_taken) for source, is_taken in pairs if source.name in self.full_rate]
             if not all(source.offers or is_taken for source, is_taken in needed):
                 return  # streams that go together wait for each other
             for source, is_taken in needed:

@@ -39,13 +39,14 @@ def _coverage(rows):
     table = [[f"`{unit}`", *(f"{_percent(*row[key])} of {row[key][1]:,}" for key in ("lines", "toggles")),
               row["constant"], sum(row["excluded"].values()), len(row["bins"])] for unit, row in rows.items()]
     headers = ["block", "lines", "toggles", "constant", "excluded", "corner cases, all hit"]
-    reasons = [f"- `{unit}`: {text} ({number})" for unit, row in rows.items() for text, number in row["excluded"].items()]
+    reasons = [f"- `{unit}`: {text} ({number})" for unit, row in rows.items()
+               for text, number in row["excluded"].items()]
     bins = [f"- `{unit}`: " + ", ".join(f"{name} {hits}" for name, hits in sorted(row["bins"].items()))
             for unit, row in rows.items() if row["bins"]]
     return "\n".join([
         "## Coverage\n",
-        "`make coverage`: Verilog of preset tiny under each block's standard testbench, counted by Verilator. A toggle is a",
-        "bit that rises or falls; bits that Yosys proves constant are left out, and those with a reason below.\n",
+        "`make coverage`: Verilog of preset tiny under each block's standard testbench, counted by Verilator. A toggle",
+        "is a bit that rises or falls; bits that Yosys finds constant are left out.\n",
         tabulate(table, headers=headers, tablefmt="github"), "",
         *(["Excluded toggles, with the reason:\n", *reasons, ""] if reasons else []),
         "Corner cases that the testbenches count themselves, with their hits:\n", *bins, "",
@@ -59,19 +60,21 @@ def _mutation(rows):
     left = [f"- `{unit}`: {text}" for unit, row in rows.items() for text in row["left"]]
     return "\n".join([
         "## Mutants\n",
-        "`make mutate`: one change of a gate of the emitted Verilog at a time, made by Yosys, against the block's standard",
-        "testbench. A survivor counts as equivalent if ABC proves that no output that is valid ever differs.\n",
+        "`make mutate`: one change of a gate of the emitted Verilog at a time, made by Yosys, against the block's",
+        "standard testbench. A mutant that it does not notice is called equivalent if ABC proves that no output ever",
+        "differs, nor a payload while it is valid.\n",
         tabulate(table, headers=headers, tablefmt="github"), "",
         *(["Survivors:\n", *left, ""] if left else []),
     ])
 
 
 def _gates(rows):
-    table = [[f"`{unit}`", row["cells"], row["checked"], row["failed"], row["equivalence"]] for unit, row in rows.items()]
+    table = [[f"`{unit}`", row["cells"], row["checked"], row["failed"], row["equivalence"]]
+             for unit, row in rows.items()]
     headers = ["block", "cells", "results checked", "wrong", "equivalence with the RTL"]
     return "\n".join([
         "## Gates\n",
-        "`make gates LIBERTY=…`: the netlist that `make synth` makes, with models from the library, under the standard",
-        "testbench.\n",
+        "`make gates LIBERTY=…`: the netlist that `make synth` makes, with models from the library, under the",
+        "standard testbench.\n",
         tabulate(table, headers=headers, tablefmt="github"), "",
     ])
