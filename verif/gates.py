@@ -36,11 +36,11 @@ class Netlist:
         sources = [folder / "rtl" / name for name in self.rtl]
         report = synth.synthesise(sources, self.top, liberty=library_file, recipe=recipe, keep=folder / "kept")
         kinds = report["figures"]["cells_by_type"]
-        memories = [text for source in self.rtl.values() for name, text in split_modules(source).items()
-                    if name.startswith(MEMORY_PREFIX)]
-        mapped = (folder / "kept" / "mapped.v").read_text()
+        modules = split_modules((folder / "kept" / "mapped.v").read_text())
+        memories = {name: text for source in self.rtl.values() for name, text in split_modules(source).items()
+                    if name.startswith(MEMORY_PREFIX)}
         self.cells = report["figures"]["cells"]
-        self.verilog = "\n".join([mapped, cell_models(liberty.read(library_file), kinds), *memories])
+        self.verilog = "\n\n".join([*(modules | memories).values(), cell_models(liberty.read(library_file), kinds)])
 
 
 def is_equivalent(netlist, timeout=300):

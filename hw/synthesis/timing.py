@@ -127,8 +127,10 @@ def _run(folder, script, liberty, top, library, clock):
 def _figures(folder, liberty, top, library, clock):
     output = _run(folder, _FIGURES.format(horizon=_HORIZON_NS), liberty, top, library, clock)
     found = dict(re.findall(r"^figure (\w+) (\S+)$", output, re.MULTILINE))
-    path = re.search(r"figure-path begin\n(.*?)figure-path end", output, re.DOTALL)[1].strip()
-    return {"period_ps": _picoseconds(found.get("registers")), "worst_path_ps": _picoseconds(found.get("any"))}, path
+    path = re.search(r"figure-path begin\n(.*?)figure-path end", output, re.DOTALL)
+    # No path at all is what a library without delays leads to.
+    figures = {"period_ps": _picoseconds(found.get("registers")), "worst_path_ps": _picoseconds(found.get("any"))}
+    return figures, path and path[1].strip()
 
 
 def _picoseconds(nanoseconds):
