@@ -4,7 +4,8 @@ import importlib
 
 MODULES = (
     "stream_helpers", "memory", "bitonic_sorter", "hash_bank_mapper", "token_selector", "data_aligner",
-    "building_blocks", "functions", "arithmetic", "sampled_array", "core",
+    "building_blocks", "functions", "arithmetic", "dot_product", "vector_unit", "softmax_unit",
+    "layer_norm_unit", "sampled_array", "core",
 )
 
 

@@ -48,10 +48,17 @@ def prove(path, timeout):
     return answer
 
 
-def search(path, depth, timeout, witness=None):
-    """Whether no output is 1 in the first ``depth`` clocks; a counterexample is written to ``witness``."""
+def search(path, depth, timeout, witness=None, merge=False):
+    """Whether no output is 1 in the first ``depth`` clocks; a counterexample is written to ``witness``.
+
+    With ``merge`` signals that are always equal are merged first, which pays for deep searches.
+    """
     write = f"; write_cex -a {witness}" if witness else ""
-    answer = _run(path, f"strash; orpos; bmc3 -F {depth} -T {timeout}{write}", timeout)
+    merged = path.with_suffix(".merged.aig")
+    first = f"scorr; orpos; write_aiger {merged.name}" if merge else "orpos"
+    answer = _run(path, f"strash; {first}; bmc3 -F {depth} -T {timeout}{write}", timeout)
+    if merge and answer.holds is None and merged.exists() and Aig.read(merged).outputs == [0]:
+        return Answer(True, depth, answer.log)
     looked_at = re.search(r"No output asserted in (\d+) frames", answer.log)
     if answer.holds is None and looked_at and int(looked_at[1]) >= depth:
         return Answer(True, depth, answer.log)

@@ -1,55 +1,36 @@
 """The formal checks find hand-made bugs in the emitted Verilog, wrong claims, and situations never reached."""
 
 import dataclasses
-import re
 
 import pytest
 
 from hw.stream import RegisterSlice
+from verif import bugs
 from verif.formal import __main__ as command
 from verif.formal import registry, solver, table
 from verif.formal.properties import Property
 from verif.formal.run import Result, run
 from verif.formal.streams import moves, stable
 
-# Unit, block, size, and the bug: what in the Verilog becomes what.
-BUGS = {
-    "valid held a clock too long": (
-        "stream_helpers", "RegisterSlice", {"width": 8}, r"sink__valid <= source__valid;",
-        "sink__valid <= source__valid | (sink__valid & ~source__valid & sink__payload[0]);"),
-    "a full skid buffer takes another beat": (
-        "stream_helpers", "SkidBuffer", {"width": 8}, r"if \(!is_full\) waiting <=", "waiting <="),
-    "a queue's pointer wraps one word late": (
-        "stream_helpers", "Queue", {"width": 2, "depth": 4, "storage": "memory"}, r"ring_write_address == 2'h2",
-        "1'h0"),
-    "a fork forgets who has the beat": (
-        "stream_helpers", "StreamFork", {"width": 4, "n": 2}, r"served <= source__ready \? 2'h0 : satisfied",
-        "served <= 2'h0"),
-    "a memory forwards the old word": (
-        "memory", "MemoryBank", {"depth": 4, "width": 3, "read_during_write": "new"}, r"read_data <= forwarded",
-        "read_data <= read_port__data"),
-    "a shifter loses a sticky bit": (
-        "building_blocks", "LogShifter", {"width": 12, "amount_width": 4, "sticky": True}, r"lost_8, lost_4", "lost_4"),
-}
-
-
-def _property(unit, block):
-    return next(prop for prop in registry.properties((unit,)) if prop.block.__name__ == block)
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", [bug for bug in bugs.BUGS if not bug.is_deep], ids=lambda bug: bug.name)
 def test_finds(bug, tmp_path):
-    unit, block, size, pattern, replacement = BUGS[bug]
-    prop = dataclasses.replace(_property(unit, block), sizes=[size])
-
-    def edit(text):
-        changed, count = re.subn(pattern, replacement, text)
-        assert count, f"nothing in the Verilog looks like {pattern}:\n{text}"
-        return changed
-
-    result = run(prop, tmp_path, edit)
+    result = bugs.by_formal(bug, tmp_path)
     assert result.holds is False and result.verdict.startswith("fails"), result
+
+
+def test_a_bug_is_noticed_by_the_testbench_too():
+    bug = next(bug for bug in bugs.BUGS if bug.name == "valid is held a clock too long")
+    failed, checked = bugs.by_testbench(bug, count=100)
+    assert failed and checked
+    assert bugs.by_testbench(dataclasses.replace(bug, replacement=r"sorted__valid <= \1;"), count=100)[0] == 0
+
+
+def test_a_bug_that_changes_nothing_is_refused(tmp_path):
+    bug = dataclasses.replace(bugs.BUGS[0], pattern="no such thing")
+    with pytest.raises(ValueError, match="nothing in the Verilog looks like no such thing"):
+        bugs.by_formal(bug, tmp_path)
 
 
 def _slice_property(check, **options):

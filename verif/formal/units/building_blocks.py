@@ -1,5 +1,7 @@
 """Shifters, counters, adders, comparators: each against one line of arithmetic, for the widths that blocks use."""
 
+from types import SimpleNamespace
+
 from amaranth.hdl import Cat, Const, Mux, Signal
 
 from hw.arith.compare import FloatCompare
@@ -8,12 +10,12 @@ from hw.arith.end_around import EndAroundAdder
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.maximum import DigitMaximum
 from hw.arith.modular_multiplier import ConstantModularMultiplier, ModularMultiplier
-from hw.arith.multiplier import UnsignedMultiplier
+from hw.arith.multiplier import TruncatedMultiplier, UnsignedMultiplier
 from hw.arith.rounding import RoundPack, SubnormalDistance, SubnormalShift
 from hw.arith.shifter import LogShifter
 from hw.arith.sorting_network import CompareExchangeRow
 from hw.formats import float_format
-from hw.units.vector.trees import SumTree
+from hw.units.vector.trees import MaximumTree, SumTree
 from verif.formal.lockstep import delayed, lock_step
 from verif.formal.properties import Property
 from verif.formal.reference import Number
@@ -155,6 +157,32 @@ def sums(c, block):
     c.claim("total", ~filled | (block.total == delayed(c, block, total).as_signed()))
 
 
+def maximum(c, block):
+    """The largest value, `latency` advances later."""
+    largest = Const(0, block.width)
+    for index, value in enumerate(block.values):
+        so_far = Signal(block.width, name=f"largest_{index}")
+        c.m.d.comb += so_far.eq(Mux(value > largest, value, largest))
+        largest = so_far
+    filled = lock_step(c, block)
+    c.claim("the largest", ~filled | (block.largest == delayed(c, block, largest)))
+
+
+def multiplies_partly(words):
+    """The kept columns of the array of partial products, and the constant."""
+    def check(c, block):
+        stage = SimpleNamespace(latency=int(block.pipelined), advance=block.advance if block.pipelined else Const(1))
+        filled = lock_step(c, stage, (block.multiplier, range(1 << block.multiplier_width)),
+                           (block.multiplicand, words(block.multiplicand_width)))
+        rows = []
+        for index, bit in enumerate(block.multiplier):
+            kept = block.multiplicand >> max(0, block.dropped - index) << max(0, index - block.dropped)
+            rows.append(Mux(bit, kept, 0))
+        total = (sum(rows) + block.centre)[:len(block.product)]
+        c.claim("product", ~filled | (block.product == delayed(c, stage, total)))
+    return check
+
+
 def constant_product(c, block):
     c.claim("product", block.product == (block.multiplicand * block.multiplier)[:block.width])
 
@@ -162,35 +190,40 @@ def constant_product(c, block):
 
 def _shifters():
     """The shapes that the blocks use, those for each width of an accumulator among them, and small ones."""
-    right = [(26, 5), (28, 5), (33, 6), (12, 4), (17, 4)]
-    sticky = [(12, 4), (13, 4), (18, 5), (25, 5), (28, 5), (37, 6), (5, 3), (1, 1)]
-    arithmetic = [(width, 6) for width in (*range(33, 37), *range(45, 53))] + [(5, 2)]
-    left = [(19, 3), (16, 3), (21, 3), (10, 4), (11, 4), (23, 4), (26, 4), (47, 6), (51, 6), (53, 6), (55, 6), (1, 2)]
+    right = [(26, 5), (28, 5), (33, 6), (12, 4), (17, 4), (18, 5), (32, 5), (34, 3), (42, 4), (50, 4)]
+    sticky = [(12, 4), (13, 4), (18, 5), (19, 5), (25, 5), (28, 5), (37, 6), (5, 3), (1, 1)]
+    arithmetic = [(width, 6) for width in (*range(33, 53), 29)] + [(29, 5), (5, 2)]
+    both = [(14, 4), (27, 5), (3, 2)]
+    left = [(19, 3), (16, 3), (21, 3), (10, 4), (11, 4), (13, 4), (18, 4), (23, 4), (26, 4), (19, 5), (40, 5), (32, 6),
+            (44, 6), (47, 6), (51, 6), (53, 6), (55, 6), (54, 7), (1, 2)]
     sizes = [{"width": width, "amount_width": amount} for width, amount in right]
     sizes += [{"width": width, "amount_width": amount, "sticky": True} for width, amount in sticky]
     sizes += [{"width": width, "amount_width": amount, "arithmetic": True} for width, amount in arithmetic]
+    sizes += [{"width": width, "amount_width": amount, "arithmetic": True, "sticky": True} for width, amount in both]
     sizes += [{"width": width, "amount_width": amount, "direction": "left", "small_steps_first": first}
               for width, amount in left for first in (True, False)]
     sizes += [{"width": 26, "amount_width": 5, "result_width": 11}]
     return sizes + [{"width": 9, "amount_width": 3, "result_width": 4, "small_steps_first": False}]
 
 
-def _sat(statement, block, sizes, check, **options):
-    return Property("building_blocks", statement, block, sizes, check, engine="sat", quick=True, **options)
+def _sat(statement, block, sizes, check, quick=True):
+    return Property("building_blocks", statement, block, sizes, check, engine="sat", quick=quick)
 
 
 PROPERTIES = [
-    _sat("a + b + c = sum + 2 carry in every bit", FullAdderRow, [{"width": width} for width in (1, 2, 8, 22, 47, 52)],
+    _sat("a + b + c = sum + 2 carry in every bit", FullAdderRow, [{"width": width} for width in range(1, 65)],
          full_adders),
-    _sat("a + b = sum + 2 carry in every bit", HalfAdderRow, [{"width": width} for width in (1, 2, 4, 23)],
+    _sat("a + b = sum + 2 carry in every bit", HalfAdderRow, [{"width": width} for width in range(1, 33)],
          half_adders),
     _sat("counts leading zeros", LeadingZeroCounter, [{"width": width} for width in range(1, 65)], leading_zeros),
     _sat("shifts, and tells whether a one was lost", LogShifter, _shifters(), shifter),
     _sat("sum, or magnitude of a difference", EndAroundAdder, [{"width": width} for width in (2, 3, 5, 8, 28, 37)],
          end_around),
     _sat("the largest candidate, and who is as large", DigitMaximum,
-         [{"n": n, "width": width} for n, width in ((1, 1), (3, 5), (4, 6), (8, 6), (16, 6), (5, 9), (2, 8))],
-         digit_maximum),
+         [{"n": n, "width": width}
+          for n, width in ((1, 1), (3, 5), (4, 6), (8, 6), (16, 6), (5, 9), (2, 8), (4, 2), (8, 3), (16, 2), (64, 2),
+                           (5, 4), (17, 4), (65, 4), (9, 6))],
+         digit_maximum, quick=False),
     _sat("each pair in order, items whole", CompareExchangeRow,
          [{"n_lanes": 2, "rank_width": 8, "payload_width": 8}, {"n_lanes": 1, "rank_width": 1, "payload_width": 0},
           {"n_lanes": 3, "rank_width": 5, "payload_width": 2, "signed": True},
@@ -199,21 +232,23 @@ PROPERTIES = [
     _sat("order of two words", FloatCompare, [{"format": name} for name in ("fp16", "bf16", "fp32")], float_compare),
     _sat("distance to the smallest exponent, saturated", SubnormalDistance,
          [{"width": width, "exponent_width": exponent}
-          for width, exponent in ((13, 10), (25, 10), (18, 8), (4, 5), (24, 3))],
+          for width, exponent in ((13, 10), (25, 10), (18, 8), (19, 9), (4, 5), (24, 3))],
          subnormal_distance),
     _sat("shifted to the smallest exponent", SubnormalShift,
-         [{"width": width, "exponent_width": exponent} for width, exponent in ((25, 10), (18, 8), (5, 4))],
+         [{"width": width, "exponent_width": exponent} for width, exponent in ((25, 10), (18, 8), (19, 9), (5, 4))],
          subnormal_shift),
     _sat("rounded to nearest, ties to even", RoundPack,
          [{"format": name, "width": width, "exponent_width": exponent} for name, width, exponent in
           (("fp16", 13, 10), ("fp16", 25, 10), ("fp16", 26, 7), ("fp16", 18, 8), ("fp32", 25, 10), ("fp32", 26, 10),
-           ("bf16", 13, 10), ("bf16", 25, 10), ("fp16", 5, 7))], round_pack),
+           ("bf16", 13, 10), ("bf16", 25, 10), ("bf16", 9, 10), ("fp16", 5, 7), ("fp16", 12, 7), ("fp16", 19, 9))],
+         round_pack),
     _sat("product with a constant modulo a power of two", ConstantModularMultiplier,
          [{"width": width, "multiplier": multiplier} for width, multiplier in
           ((6, 23), (6, 39), (8, 159), (8, 95), (10, 633), (10, 969), (12, 2531), (16, 40503), (5, 0), (4, 8))],
          constant_product),
     Property("building_blocks", "product of all pairs", UnsignedMultiplier,
-             [{"multiplicand_width": a, "multiplier_width": b} for a, b in ((11, 11), (8, 8), (9, 1), (9, 5), (12, 9))],
+             [{"multiplicand_width": a, "multiplier_width": b}
+              for a, b in ((11, 11), (8, 8), (9, 1), (9, 5), (12, 9), (12, 11))],
              multiplies, engine="exhaustive", quick=True),
     Property("building_blocks", "product of all pairs modulo a power of two", ModularMultiplier,
              [{"width": width} for width in (1, 2, 6, 9, 12)], multiplies, engine="exhaustive", quick=True),
@@ -222,5 +257,19 @@ PROPERTIES = [
               for n, width in ((1, 3), (2, 8), (3, 5), (4, 5), (5, 4), (7, 2), (16, 1))],
              sums, engine="exhaustive", quick=True),
     Property("building_blocks", "sum of any numbers, full adders first", SumTree,
-             [{"n_inputs": n, "width": width} for n, width in ((2, 47), (3, 47), (4, 47), (4, 49))], sums, quick=True),
+             [{"n_inputs": n, "width": width}
+              for n, width in ((2, 47), (3, 47), (4, 47), (4, 49), (4, 27), (4, 33), (5, 41))],
+             sums, quick=True),
+    Property("building_blocks", "the largest of any numbers", MaximumTree,
+             [{"n_inputs": n, "width": width, "n_stages": stages}
+              for n, width, stages in ((4, 7, 2), (4, 16, 1), (4, 16, 3), (5, 4, 0), (1, 7, 2))], maximum, quick=True),
+    Property("building_blocks", "product of all pairs, without its last columns", TruncatedMultiplier,
+             [{"multiplicand_width": a, "multiplier_width": b, **more} for a, b, more in (
+                 (14, 11, {"dropped": 0, "pipelined": True}), (14, 14, {"dropped": 9, "centre": 4}),
+                 (15, 15, {"dropped": 0, "pipelined": True}), (16, 13, {"dropped": 0, "pipelined": True}),
+                 (14, 15, {"dropped": 10, "centre": 4, "pipelined": True}))],
+             multiplies_partly(lambda width: range(1 << width)), engine="exhaustive"),
+    Property("building_blocks", "product with every 61st word, without its last columns", TruncatedMultiplier,
+             [{"multiplicand_width": 19, "multiplier_width": 16, "dropped": 12, "centre": 5, "pipelined": True}],
+             multiplies_partly(lambda width: range(0, 1 << width, 61)), engine="class"),
 ]

@@ -1,9 +1,16 @@
-"""Sampled array: its scanner finds every one of every bitmap, in order."""
+"""Sampled array: its scanner finds every one of every bitmap, in order; scores and reports from end to end."""
 
-from amaranth.hdl import Cat, Mux, Signal
+from amaranth.hdl import Cat, Const, Mux, Signal
+from amaranth.lib.data import View
 
+from hw.arith.maximum import DigitMaximum
+from hw.units.dot_product.accumulator import AlignedAccumulator
+from hw.units.dot_product.lane import DotProductLane
+from hw.units.dot_product.rounding import ScoreRounder
 from hw.units.sampled.slot_scanner import SlotScanner
+from hw.units.sampled_array import SampledArray
 from verif.formal.properties import Property
+from verif.formal.streams import moves, obey, stable
 
 
 def _lowest(bits):
@@ -93,10 +100,70 @@ def scans(c, block):
     c.claim("an open row waits four clocks at most, two of them in the queue", idle < 5)
 
 
+_ROWS = 3
+"""Rows that may be on their way at a time, in the bounded check of the whole array."""
+
+
+def array(c, block):
+    """All rows, with a model of what each unit owes: its scores by rising slot, then the row's report, in time."""
+    m, p = c.m, block.parameters
+    scores = [getattr(block, f"score_{unit}") for unit in range(block.n_units)]
+    obey(c, block.mask, block.query, block.weight, block.weight_lane)
+    stable(c, row_done=block.row_done)
+    accepted, done = moves(block.mask), moves(block.row_done)
+    bitmaps = View(block.mask.payload.shape(), block.mask.payload.as_value()).bitmap
+    inside = Signal(range(_ROWS + 1))
+    m.d.sync += inside.eq(inside + accepted - done)
+    c.assume((inside != _ROWS) | ~block.mask.valid)
+    c.claim("a row is reported once", ~block.row_done.valid | (inside != 0))
+    c.cover("a row is reported", done)
+
+    for unit, score in enumerate(scores):
+        tags = Cat(score.payload.slot, score.payload.last_of_row)
+        waited = c.register(score.valid & ~score.ready, f"score_{unit}_waited")
+        before = c.register(tags, f"score_{unit}_before")
+        c.claim(f"score {unit} holds while stalled", ~waited | (score.valid & (tags == before)))
+        rows = [Signal(block.n_slots, name=f"owed_{unit}_{row}") for row in range(_ROWS)]  # the oldest one first
+        left = []  # of each row after this clock
+        earlier = Const(0, 1)
+        for row in rows:
+            now = ~earlier & (row != 0)
+            left.append(Mux(now & moves(score), row & ~_lowest(row), row))
+            here = now & score.valid
+            slot_bit = (1 << score.payload.slot)[:block.n_slots] if len(score.payload.slot) else 1
+            name = f"unit {unit}, row {len(left) - 1}"
+            c.claim(f"{name}: by rising slot, the last one marked",
+                    ~here | ((slot_bit == _lowest(row)) & (score.payload.last_of_row == (row == _lowest(row)))))
+            earlier = earlier | (row != 0)
+        c.claim(f"unit {unit}: only scores of ones", ~score.valid | earlier)
+        c.claim(f"unit {unit}: a row is reported when its scores were taken", ~block.row_done.valid | (rows[0] == 0))
+        c.cover(f"unit {unit}: the last score of a row of several", moves(score) & score.payload.last_of_row & (
+            score.payload.slot != 0))
+        for index, row in enumerate(rows):
+            following = left[index + 1] if index + 1 < _ROWS else Const(0, block.n_slots)
+            kept = Mux(done, following, left[index])
+            m.d.sync += row.eq(Mux(accepted & (inside - done == index), bitmaps[unit], kept))
+
+    # The oldest row, its mask and its query here: so many clocks in which all sinks are ready.
+    queried = Signal(p.row_width + 1)
+    m.d.sync += queried.eq(queried + (moves(block.query) & block.query.payload.last.any()) - done)
+    longest = block.latency + block.n_slots * p.max_beats + 2
+    ready = Cat(score.ready for score in scores).all() & block.row_done.ready
+    patience = Signal(range(longest + 2))
+    with m.If(done | (inside == 0) | (queried == 0)):
+        m.d.sync += patience.eq(0)
+    with m.Elif(ready & (patience <= longest)):
+        m.d.sync += patience.eq(patience + 1)
+    c.claim(f"a row is reported within {longest} clocks in which the sinks are ready", patience <= longest)
+
+
 PROPERTIES = [
     Property("sampled_array", "scanner: every one of every bitmap, lowest first, with all beats, addresses and marks",
              SlotScanner, [{"n_slots": 2, "max_beats": 2, "weight_depth": 4, "n_places": 2, "row_width": 2},
                            {"n_slots": 3, "max_beats": 1, "weight_depth": 4, "n_places": 3, "row_width": 2},
                            {"n_slots": 1, "max_beats": 3, "weight_depth": 2, "query_beats": 2, "n_places": 2,
                             "row_width": 3}], scans),
+    Property("sampled_array", f"scores by rising slot, then the row's report, in time; {_ROWS} rows at a time, any "
+             "arithmetic", SampledArray, [{"n_units": 2, "n_lanes": 1, "n_slots": 2, "max_beats": 1, "run_ahead": 0}],
+             array, engine="bmc", depth=18, free=(DotProductLane, DigitMaximum, AlignedAccumulator, ScoreRounder)),
 ]
