@@ -22,6 +22,7 @@ __all__ = ["Mutants", "is_equivalent", "run_mutants"]
 
 LEAST_KILLED = 0.97
 SIM = "verilator"
+COUNT = {"token_selector": 2700}
 ACCEPTED = {}
 """``{block: {beginning of a mutant's description: why the testbench need not see it}}`` for survivors looked at."""
 
@@ -115,19 +116,20 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m verif.mutate", description=purpose)
     parser.add_argument("units", nargs="*", metavar="UNIT", help="blocks (default: all but the core)")
     parser.add_argument("--mutants", type=int, default=200, help="mutants a block (default 200)")
-    parser.add_argument("-n", "--count", type=int, default=DEFAULT_COUNT,
-                        help=f"beats of stimulus, about (default {DEFAULT_COUNT})")
+    parser.add_argument("-n", "--count", type=int,
+                        help=f"beats of stimulus, about (default {DEFAULT_COUNT}, more where one result takes many)")
     parser.add_argument("--seed", type=int, default=1, help="seed of mutants and stimulus (default 1)")
     parser.add_argument("--timeout", type=int, default=60, help="seconds for a proof of equivalence (default 60)")
     parser.add_argument("--report", action="store_true", help=f"renew these blocks in {verification_report.PAGE}")
     options = parser.parse_args(arguments)
     for name, least in (("mutants", 1), ("count", 1), ("seed", 0), ("timeout", 1)):
-        if getattr(options, name) < least:
+        if getattr(options, name) is not None and getattr(options, name) < least:
             raise UsageError(f"--{name} must be an integer from {least}, not {getattr(options, name)}")
     is_enough = True
     for unit in options.units or UNITS + ASSEMBLIES:
         try:
-            row = campaign(unit, options.mutants, options.count, options.seed, options.timeout)
+            count = options.count or COUNT.get(unit, DEFAULT_COUNT)
+            row = campaign(unit, options.mutants, count, options.seed, options.timeout)
         except (simulator.SimulatorError, ValueError) as error:
             raise UsageError(str(error)) from None
         share = row["killed"] / max(1, row["mutants"] - row["equivalent"])

@@ -64,8 +64,6 @@ class TokenSelectorBench(Bench):
         holds_tau = self.parameters.bounds > 0  # from one restart to the next
         for number in range(n_latents + is_last):
             restart = is_last and (number == 0 or n_latents > 8 and self.rng.random() < (0.3 if holds_tau else 0.1))
-            if reference is None or not is_last:
-                reference = self._values()
             style = STYLES[(first_style + styled) % len(STYLES)]
             styled += not restart
             if restart or not holds_tau:
@@ -73,7 +71,12 @@ class TokenSelectorBench(Bench):
                 started += 1
                 nominal = self._tau(tau_style)
                 tau = self._sent_tau(tau_style, nominal)
+            if reference is None or not is_last:
+                reference = self._values(nominal)
             latent = self._latent(reference, "full" if restart else style, special, nominal)
+            if tau == INFINITY and not is_last:  # not even the largest difference exceeds it
+                place, sign = self.rng.integers(len(latent)), self.rng.integers(2) << 15
+                reference[place], latent[place] = LARGEST | sign, LARGEST | sign ^ 0x8000
             if restart:
                 latent[self.rng.integers(len(latent))] &= NEGATIVE_ZERO
             mask = self._mask(latent, reference, tau) | restart
@@ -104,12 +107,14 @@ class TokenSelectorBench(Bench):
             return Batch(inputs, outputs, causes={"mask": ("current", self._closing_beats(len(latents)))})
         return Batch(inputs, outputs, full_rate=(), causes={})
 
-    def _values(self):
-        """Finite numbers of all sizes, or of one size, and some zeros, as a flat latent."""
+    def _values(self, tau=0):
+        """Finite numbers of all sizes, of one size, or below tau, and some zeros, as a flat latent."""
         n = len(self._token)
-        kind = self.rng.integers(3)
+        kind = self.rng.integers(4 if tau & 0x7FFF else 3)
         if kind == 0:
             values = rounded(self.rng.standard_normal(n))
+        elif kind == 3:  # against tau only a part of their bits counts, or whether there is any
+            values = self.rng.integers(0, 2, n) << 15 | self.rng.integers(0, tau & 0x7FFF, n)
         else:
             exponent = self.rng.integers(0, 31, n if kind == 1 else 1)
             values = self.rng.integers(0, 2, n) << 15 | exponent << 10 | self.rng.integers(0, 1 << 10, n)
@@ -123,7 +128,7 @@ class TokenSelectorBench(Bench):
             return int(self.rng.choice([0, NEGATIVE_ZERO]))
         return int(self.rng.choice([
             self.rng.integers(0, 0x7C00), self.rng.choice([0x1C00, 0x2400, 0x2800, 0x2C00]), self.rng.integers(0, 0x500)
-        ], p=[0.3, 0.6, 0.1]))
+        ], p=[0.5, 0.4, 0.1]))
 
     def _sent_tau(self, style, tau):
         """What is sent for it: an illegal one, or sometimes infinity, in some styles."""
@@ -132,7 +137,7 @@ class TokenSelectorBench(Bench):
                 [tau | 0x8000 if tau else 0x8001, 0x7C00 | 1 << self.rng.integers(10), 0xFC00, 0xFE00],
                 p=[0.35, 0.45, 0.1, 0.1],
             ))
-        return INFINITY if style == "empty" and self.rng.random() < 0.2 else tau
+        return INFINITY if style == "empty" and self.rng.random() < 0.4 else tau
 
     def _latent(self, reference, style, special, tau):
         """A latent of that style, with the special value among others if mixed."""
@@ -147,8 +152,11 @@ class TokenSelectorBench(Bench):
                 candidate = np.where(changed(candidate, reference, tau), candidate, far)
         n_tokens = self.parameters.n_tokens
         decider = np.zeros(n_tokens, dtype=np.int64)
-        shuffled = self.rng.permutation(n)
-        decider[self._token[shuffled]] = shuffled  # any one value of each token
+        order = self.rng.permutation(n)
+        if self.rng.random() < 0.5:  # the value that exceeds the threshold by the least
+            excess = exact_difference(candidate, reference) - _value(np.array(tau))
+            order = order[np.argsort(np.where(excess > 0, -excess, -np.inf)[order], kind="stable")]
+        decider[self._token[order]] = order  # the last one of each token
         share = {"full": 1.0, "empty": 0.0}.get(style, self.rng.random())
         has_decider = self.rng.random(n_tokens) < share
         one = self.rng.integers(n_tokens)
