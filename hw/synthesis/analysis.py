@@ -147,10 +147,11 @@ class Analysis:
     def _set_arcs(self, arcs):
         """Sort arcs by the level of the net that they lead to."""
         cell, number, pin, edge, to = arcs.T
-        origin, level = self.pin_net[pin], np.zeros(self.n_nodes // 2, np.intp)
+        level = np.zeros(self.n_nodes // 2, np.intp)
+        origin, end = np.unique(np.stack([self.pin_net[pin], to // 2]), axis=1)
         while True:
             before = level.copy()
-            np.maximum.at(level, to // 2, level[origin] + 1)
+            np.maximum.at(level, end, level[origin] + 1)
             if np.array_equal(level, before):
                 break
             if level.max(initial=0) > len(self.cells) + 1:

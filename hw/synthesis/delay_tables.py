@@ -95,6 +95,7 @@ class DelayTables:
         # In an order that does not depend on the library's, so that cells of one function agree.
         arcs.sort(key=lambda arc: arc[0])
         setups.sort(key=lambda setup: setup[0])
+        arcs = _worst(arcs)
         cell.shape, cell.setup_shape = [key for key, *_ in arcs], [key for key, *_ in setups]
         all_arcs += [grids for _, *grids in arcs]
         all_setups += [grids for _, *grids in setups]
@@ -206,17 +207,35 @@ class _Axes:
         self._first = np.cumsum([0, *map(len, points)])[:-1]
         self._last = np.array([first + len(axis) - 2 for first, axis in zip(self._first, points, strict=True)])
         self._points = np.concatenate(points) if points else np.zeros(0)
+        self._steps = 1 / np.diff(self._points, append=np.inf)
         self._keys = np.concatenate([axis + n * _APART for n, axis in enumerate(points)]) if points else np.zeros(0)
+        self._single = len(points) == 1
 
     def locate(self, entries, values):
         """``(index, fraction of the way to the next point, 1 / way)``; below 0 or above 1 beyond the ends."""
+        if self._single:
+            at = np.searchsorted(self._keys[1:-1], values, side="right")
+            step = self._steps[at]
+            return at, (values - self._points[at]) * step, step
         axis = self._of[entries]
-        keys = np.clip(values, -_APART / 4, _APART / 4) + axis * _APART
-        at = np.searchsorted(self._keys, keys, side="right") - 1
-        at = np.minimum(np.maximum(at, self._first[axis]), self._last[axis])
-        low = self._points[at]
-        step = 1 / (self._points[at + 1] - low)
-        return at - self._first[axis], (values - low) * step, step
+        at = np.searchsorted(self._keys, values + axis * _APART, side="right") - 1
+        first = self._first[axis]
+        at = np.minimum(np.maximum(at, first), self._last[axis])
+        step = self._steps[at]
+        return at - first, (values - self._points[at]) * step, step
+
+
+def _worst(arcs):
+    """Of arcs that differ in their conditions only, one with the larger value at every point, in both tables."""
+    merged = {}
+    for key, *grids in arcs:
+        if key in merged:
+            grids = [
+                (slews, loads, np.maximum(values, _resampled(_at_least_two(*other), slews, loads)))
+                for (slews, loads, values), other in zip(merged[key], grids, strict=True)
+            ]
+        merged[key] = [_at_least_two(*grid) for grid in grids]
+    return [(key, *grids) for key, grids in merged.items()]
 
 
 def _at_least_two(slews, loads, values):

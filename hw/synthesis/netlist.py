@@ -1,31 +1,33 @@
 """A mapped netlist as Yosys writes it in JSON, and the small changes that timing recovery makes to it."""
 
+import copy
 import json
 import re
 from collections import Counter
 
 
 class Netlist:
-    """The modules of a mapped design; :meth:`apply` carries out moves."""
+    """The modules of a mapped design."""
 
     def __init__(self, text, library):
-        self._design = json.loads(text)
-        self.modules = self._design["modules"]
+        self.modules = json.loads(text)["modules"]
         self.library = library
         self._last_net = {}
 
-    def copy(self):
-        """A netlist whose cells may be changed without changing this one's."""
-        return Netlist(self.text(), self.library)
-
-    def text(self):
-        """The netlist in JSON, for Yosys to read."""
-        return json.dumps(self._design)
-
-    def area(self, module):
-        """The cell area of one module, without what is below it."""
-        known = self.library.cells
-        return sum(known[kind].area * n for kind, n in self.kinds(module).items() if kind in known)
+    def copy(self, module):
+        """A netlist of which one module may be changed without changing this one's."""
+        other = copy.copy(self)
+        content = self.modules[module]
+        own = {
+            "cells": {
+                name: {**cell, "connections": dict(cell["connections"])} for name, cell in content["cells"].items()
+            },
+            "ports": {name: dict(port) for name, port in content["ports"].items()},
+            "netnames": {name: dict(net) for name, net in content["netnames"].items()},
+        }
+        other.modules = {**self.modules, module: {**content, **own}}
+        other._last_net = dict(self._last_net)
+        return other
 
     def is_output(self, cell, pin):
         """Whether a pin of a cell, black box or module instance is an output."""
@@ -79,41 +81,6 @@ class Netlist:
     def kinds(self, module):
         """How many cells of each type a module holds."""
         return Counter(cell["type"] for cell in self.modules[module]["cells"].values())
-
-    def apply(self, module, moves):
-        """Carry out moves in order; each is a list of a verb, a cell and what the verb needs.
-
-        * ``resize cell type``: another drive strength
-        * ``swap cell pin pin``: exchange what two pins are connected to
-        * ``buffer cell pin type name sink/pin ...``: the sinks are driven through a new buffer ``name``
-        * ``bypass cell input output``: what a buffer drives is driven by what drives the buffer
-        """
-        cells = self.modules[module]["cells"]
-        for verb, name, *rest in moves:
-            getattr(self, f"_{verb}")(module, cells, name, *rest)
-
-    def _resize(self, module, cells, name, kind):
-        cells[name]["type"] = kind
-
-    def _swap(self, module, cells, name, first, second):
-        pins = cells[name]["connections"]
-        pins[first], pins[second] = pins[second], pins[first]
-
-    def _buffer(self, module, cells, name, pin, kind, new, input_pin, output_pin, *sinks):
-        source = cells[name]["connections"][pin]
-        net = [self.new_net(module)]
-        for sink in sinks:
-            cell, _, sink_pin = sink.rpartition("/")
-            cells[cell]["connections"][sink_pin] = net
-        self.add_cell(module, new, kind, {input_pin: source, output_pin: net})
-
-    def _bypass(self, module, cells, name, input_pin, output_pin):
-        pins = cells.pop(name)["connections"]
-        source, old = pins[input_pin], pins[output_pin]
-        for cell in cells.values():
-            for pin, bits in cell["connections"].items():
-                if old[0] in bits:
-                    cell["connections"][pin] = [source[0] if bit == old[0] else bit for bit in bits]
 
     def new_net(self, module):
         """The number of a net that the module does not use yet."""

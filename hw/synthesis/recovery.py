@@ -21,9 +21,13 @@ FAST_SCRIPTS = (
 )
 MARGINS = (0.01, 0.04, 0.12)  # of the period: gates on paths that are slow by so little less than the worst
 WANTED = 0.97  # of the goal: what ABC is told, since it knows no setup time
-MISSING_WORTH = 3  # percent of area for a percent of the period that is missing to the goal
+MISSING_WORTH = 5  # percent of area for a percent of the period that is missing to the goal
 WORTHWHILE = 0.001
+NEAR_ENOUGH = 1.0005  # half a ps in a ns is nothing to map gates anew for
 BUFFER_ROUNDS = 4
+SIZING_REACH = 0.86  # of the period: more than sizing alone can save; a goal beyond its reach only costs area
+STAGE = 0.92  # of the period, the next aim of a region that is mapped anew
+LEAST_PRICE = 0.5  # of being late, while a region is judged
 REGIONS = 6  # mapped anew at most
 STEPS = (0.08, 0.03)  # of the period, in a search
 REGIONS_OF_A_STEP = 2
@@ -61,10 +65,10 @@ class Recovery:
 
     def reach(self, netlist, goal_ps, regions=REGIONS):
         """Bring a netlist to a period, as near as goes; returns a :class:`State`."""
-        best = self._sized(netlist, goal_ps)
+        best = self._sized(netlist, max(goal_ps, self.measure(netlist)[1] * SIZING_REACH))
         self._tell("sized", best)
         for _ in range(regions):
-            if best.period <= goal_ps:
+            if best.period <= goal_ps * NEAR_ENOUGH:
                 break
             better = self._mapped_anew(best, goal_ps)
             if better is None:
@@ -105,12 +109,12 @@ class Recovery:
 
     def _sized(self, netlist, goal_ps):
         """Sized and buffered."""
-        netlist = netlist.copy()
+        netlist = netlist.copy(self._module)
         sizer = self._sizer(netlist)
         aim = sizer.run(goal_ps)
         for _ in range(BUFFER_ROUNDS):
             sizer.analysis.write(netlist, self._module)
-            cost, buffered = sizer.cost(aim), netlist.copy()
+            cost, buffered = sizer.cost(aim), netlist.copy(self._module)
             if not add_buffers(buffered, self._module, sizer, aim, self._next_mark()):
                 break
             other = self._sizer(buffered)
@@ -128,33 +132,38 @@ class Recovery:
 
     def _mapped_anew(self, best, goal_ps):
         """A state that is worth more, by mapping the slowest gates anew; None if there is none."""
+        for aim_ps in dict.fromkeys((max(goal_ps, best.period * STAGE), goal_ps)):
+            aim = Aim(aim_ps, max(best.aim.price, LEAST_PRICE), best.aim.smoothing)
+            for margin in MARGINS:
+                found = self._candidates(best, aim, margin * best.period)
+                if found and found[0][0] < best.sizer.cost(aim):
+                    state = self._sized(found[0][2], aim_ps)
+                    if state.worth(goal_ps) < best.worth(goal_ps) * (1 - WORTHWHILE):
+                        return state
+        return None
+
+    def _candidates(self, best, aim, slack):
+        """``(cost, number, netlist)`` with the gates of at most so much slack mapped anew, by each script; best first."""
         analysis = best.sizer.analysis
         bits = analysis.bits()
         required = analysis.required(analysis.period).reshape(-1, 2).min(1)
         arrival = analysis.arrival.reshape(-1, 2).max(1)
         arrivals = {bit: arrival[net] for net, bit in enumerate(bits) if arrival[net] > 0}
-        late = analysis.period - goal_ps * WANTED
+        late = analysis.period - aim.goal_ps * WANTED
         requireds = {bits[net]: required[net] - late for net in range(len(bits)) if required[net] < 1e9}
-        for margin in MARGINS:
-            gates = self._slow_gates(best, required - arrival, margin * analysis.period)
-            found = []
-            for script in FAST_SCRIPTS:
-                candidate = best.netlist.copy()
-                region = Region(candidate, self._module, gates)
-                mapped = run_abc(self._folder, region.blif(arrivals, requireds), script) if gates else None
-                if mapped is None:
-                    continue
+        gates = self._slow_gates(best, required - arrival, slack)
+        found = []
+        for script in FAST_SCRIPTS if gates else ():
+            candidate = best.netlist.copy(self._module)
+            region = Region(candidate, self._module, gates)
+            mapped = run_abc(self._folder, region.blif(arrivals, requireds), script)
+            if mapped is not None:
                 region.replace(mapped, self._next_mark())
                 sizer = self._sizer(candidate)
-                sizer.descend(best.aim)
-                found.append((sizer.cost(best.aim), len(found), candidate, sizer))  # the number: no tie
-            if found and min(found)[0] < best.sizer.cost(best.aim):
-                _, _, candidate, sizer = min(found)
+                sizer.descend(aim)
                 sizer.analysis.write(candidate, self._module)
-                state = self._sized(candidate, goal_ps)
-                if state.worth(goal_ps) < best.worth(goal_ps) * (1 - WORTHWHILE):
-                    return state
-        return None
+                found.append((sizer.cost(aim), len(found), candidate))
+        return sorted(found, key=lambda item: item[:2])
 
     def _slow_gates(self, state, slack, margin):
         """The gates whose output has at most so much slack."""

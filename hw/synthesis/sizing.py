@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SMOOTHING_PS = (24.0, 10.0, 4.0)
+SMOOTHING_PS = (20.0, 5.0)
 PRICES = (0.05, 0.15, 0.5, 1.5, 5.0)  # µm² for a ps that one end is late
 HOPELESS_FROM = 0.5  # the price from which on a higher one is only tried while that still helps
 LEAST_GAIN = 2e-5  # of the cost; a round that brings less is the last one
