@@ -143,7 +143,7 @@ class Recovery:
         return None
 
     def _candidates(self, best, aim, slack):
-        """``(cost, number, netlist)`` with the gates of at most so much slack mapped anew, by each script; best first."""
+        """``(cost, number, netlist)`` with the gates of so little slack mapped anew, by each script; best first."""
         analysis = best.sizer.analysis
         bits = analysis.bits()
         required = analysis.required(analysis.period).reshape(-1, 2).min(1)

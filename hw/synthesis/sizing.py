@@ -1,10 +1,10 @@
 """Drive strengths and pins: many small changes at a time, as long as they make a mapped module cheaper.
 
 The cost is area plus a price for every ps that an end (a register or an output) is late, smoothed so that ends and
-paths that are nearly late count a little. Its gradient says, in one pass over all arcs, what a ps more at any arc, a fF more
-at any net or a slower edge costs; with it every cell's other strengths, and exchanges of its pins, are judged at once
-with the library's own tables. The best changes that do not touch each other are made together and kept if the cost is
-lower; otherwise fewer are tried.
+paths that are nearly late count a little. Its gradient says, in one pass over all arcs, what a ps more at any arc, a fF
+more at any net or a slower edge costs; with it every cell's other strengths, and exchanges of its pins, are judged at
+once with the library's own tables. The best changes that do not touch each other are made together and kept if the cost
+is lower; otherwise fewer are tried.
 """
 
 from dataclasses import dataclass

@@ -126,14 +126,14 @@ def test_own_timing_is_opensta_s(name, library_file, tmp_path, monkeypatch):
     _, alone = synthesised(name, library_file, tmp_path / "alone", period_ps=900)
     assert alone["figures"] == report["figures"]
     for key in ("period_ps", "worst_path_ps"):
-        assert alone["delay"][key] == pytest.approx(report["delay"][key], rel=0.003)
+        assert alone["delay"][key] == pytest.approx(report["delay"][key], rel=0.01)
 
 
 def test_recovery_makes_it_faster(library_file, tmp_path):
     _, report = synthesised("hash", library_file, tmp_path, period_ps=100)
     (done,) = report["recovery"]
     assert done["worst_path_ps"] < 0.97 * done["mapped_ps"]
-    assert done["worst_path_ps"] == pytest.approx(report["delay"]["worst_path_ps"], rel=0.003)
+    assert done["worst_path_ps"] == pytest.approx(report["delay"]["worst_path_ps"], rel=0.01)
 
 
 def test_a_period_that_is_easily_met_costs_no_area(library_file, tmp_path):
