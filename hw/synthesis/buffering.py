@@ -20,7 +20,6 @@ def add_buffers(netlist, module, sizer, aim, mark):
     first = np.searchsorted(a.pin_net[order], np.arange(len(load_cost) + 1))
     hopeful = (load_cost * a.load.reshape(-1, 2)).sum(1) > min(area for area, *_ in buffers)
     hopeful[a.ideal] = False
-    hopeful &= first[1:] > first[:-1]  # an output alone has nothing that could wait behind a buffer
     hopeful &= np.diff(first) > 0
     bits = a.bits()
     n_added = 0
