@@ -148,8 +148,8 @@ class Emission:
         }
 
     def modules_of(self, classes):
-        """The names of the modules whose blocks are of some classes."""
-        return [name for name, key in self._names.items() if isinstance(key, tuple) and key[0] in classes]
+        """``{name: block's key}`` of the modules whose blocks are of some classes."""
+        return {name: key for name, key in self._names.items() if isinstance(key, tuple) and key[0] in classes}
 
     def below(self, name):
         """The names of a module and of everything that it contains."""

@@ -99,7 +99,7 @@ BUGS = [
         "softmax_unit", {"n_banks": 1, "n_slots": 1}, is_deep=True),
     Bug("a result changes while it waits", "layer_norm_unit", "LayerNormUnit", {"n_lanes": 1, "n_slots": 1},
         r"assign (advance\w*) = \(~ normalised__valid\) \| normalised__ready;", r"assign \1 = 1'h1;",
-        "layer_norm_unit", {"n_lanes": 1, "n_slots": 1}, 1),
+        "layer_norm_unit", {"n_lanes": 1, "n_slots": 1}),
     Bug("a disabled lane is written", "vector_unit", "VectorUnit", {"n_engines": 1, "n_lanes": 1, "bank_depth": 1},
         r"bank_write_enable = lane_enable & ", "bank_write_enable = ", "vector_unit",
         {"n_engines": 1, "n_lanes": 1, "bank_depth": 1}, 1),

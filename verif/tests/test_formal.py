@@ -4,6 +4,8 @@ import dataclasses
 
 import pytest
 
+from hw.emit import Emission
+from hw.registry import BLOCKS, make_block
 from hw.stream import RegisterSlice
 from verif import bugs
 from verif.formal import __main__ as command
@@ -18,6 +20,19 @@ from verif.formal.streams import moves, stable
 def test_finds(bug, tmp_path):
     result = bugs.by_formal(bug, tmp_path)
     assert result.holds is False and result.verdict.startswith("fails"), result
+
+
+@pytest.mark.slow
+def test_every_part_of_the_tiny_blocks_is_proved_at_its_size():
+    proved = {}
+    for prop in registry.properties(("building_blocks",)):
+        proved.setdefault(prop.block, set()).update(prop.block(**size).key for size in prop.sizes)
+    for unit in BLOCKS:
+        if unit != "core":
+            emission = Emission()
+            emission.add_top(make_block(unit, "tiny"))
+            missing = [name for name, key in emission.modules_of(proved).items() if key not in proved[key[0]]]
+            assert not missing, f"parts of {unit} whose sizes building_blocks.py lacks: {', '.join(missing)}"
 
 
 def test_a_bug_is_noticed_by_the_testbench_too():

@@ -71,6 +71,24 @@ def lane(operation):
     return check
 
 
+def lane_of(operations, fractions):
+    """Several operations on pairs of words of every sign and exponent."""
+    def check(c, block):
+        fmt = float_format(block.format)
+        words = corner_words(fmt, fractions)
+        c.drive(block.c, 0)
+        filled = lock_step(c, block, (block.operation, [int(operation) for operation in operations]),
+                           (block.b, words), (block.a, words))
+        expected = Signal(FP32.width)
+        with c.m.Switch(block.operation):
+            for operation in operations:
+                with c.m.Case(int(operation)):
+                    definition = _DEFINITIONS[operation](c.m, fmt, operation, block.a, block.b)
+                    c.m.d.comb += expected.eq(definition)
+        c.claim("the result is the definition's", ~filled | (block.result == delayed(c, block, expected)))
+    return check
+
+
 def corner_words(fmt, fractions):
     """Both signs, every exponent, ``fractions`` fractions: zero, full, one bit, all but one, patterns, random."""
     width = fmt.fraction_width
@@ -101,9 +119,19 @@ def _lane(operation, format):
                     [{"format": format}], lane(operation), engine="exhaustive", timeout=1800)
 
 
+def _lane_of(operations, format, fractions):
+    names = ", ".join(operation.name for operation in operations)
+    return Property(
+        "arithmetic", f"{names}: all pairs of signs and exponents, {fractions} fractions each", ElementwiseLane,
+        [{"format": format}], lane_of(operations, fractions), engine="class")
+
+
 PROPERTIES = [
-    *(_lane(operation, "fp16") for operation in _DEFINITIONS),
-    *(_lane(operation, "bf16") for operation in (VectorOp.ADD, VectorOp.MUL, VectorOp.TO_FP32, VectorOp.TO_FP16)),
+    *(_lane(operation, "fp16")
+      for operation in (VectorOp.ADD, VectorOp.SUB, VectorOp.MUL, VectorOp.TO_FP32, VectorOp.TO_FP16)),
+    _lane_of((VectorOp.ABS_DIFF, VectorOp.MAX, VectorOp.MIN, VectorOp.GREATER, VectorOp.LESS, VectorOp.LESS_EQUAL),
+             "fp16", 60),
+    _lane(VectorOp.TO_FP32, "bf16"),
     Property("arithmetic", "fused multiply-add: all triples of signs and exponents, 14 fractions each",
              FusedMultiplyAdd, [{"format": "fp16"}], fused_multiply_add(14), engine="class", timeout=1800),
     Property("arithmetic", "fused multiply-add: all triples of signs and exponents, 1 fraction each",
