@@ -26,7 +26,7 @@ endif
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth fpga demo readme figures list clean
+.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check fpga demo readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,10 @@ formal-quick: $(VENV)/ready ## the properties that take seconds
 synth: $(VENV)/ready ## area (and delay) of all blocks, or of UNIT, in build/synth
 	@mkdir -p $(TMPDIR)
 	$(PY) -m hw synth $(BLOCK) $(if $(LIBERTY),--liberty $(LIBERTY)) -o $(BUILD)/synth
+
+synth-check: $(VENV)/ready ## area and delay against docs/synthesis_baseline.json; QUICK=1, UPDATE=1 writes a new one
+	@mkdir -p $(TMPDIR)
+	$(PY) -m hw synth-check $(if $(LIBERTY),--liberty $(LIBERTY)) $(if $(QUICK),--quick) $(if $(UPDATE),--update)
 
 fpga: $(VENV)/fpga-ready ## LUTs, DSPs, block RAMs and clock of all blocks, or of UNIT, on an ECP5
 	@mkdir -p $(TMPDIR)

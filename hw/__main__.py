@@ -14,7 +14,7 @@ from hw.emit import MEMORY_BODIES, summary
 from hw.package import build_package, write_files
 from hw.params import kind_of
 from hw.registry import BLOCKS, PRESETS, make_block, unit_class
-from hw.synthesis import fpga
+from hw.synthesis import check, fpga
 from hw.synthesis.command import add_arguments as add_synthesis_arguments
 from hw.synthesis.command import run as run_synthesis
 from hw.verilog_subset import RESERVED
@@ -123,6 +123,10 @@ def main(arguments=None):
     add_block_arguments(synth, several=True)
     add_synthesis_arguments(synth)
     synth.set_defaults(run=synthesise)
+
+    checker = commands.add_parser("synth-check", help="compare area and delay with the committed baseline")
+    check.add_arguments(checker)
+    checker.set_defaults(run=check.run)
 
     implementer = commands.add_parser("fpga", help="implement on an ECP5: LUTs, DSPs, block RAMs, clock frequency")
     add_block_arguments(implementer, several=True)

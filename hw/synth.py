@@ -15,7 +15,8 @@ from hw.synthesis.netlist import Netlist
 FLATTEN = ("auto", "flat", "hierarchy")
 SCHEMA = 1
 MAXIMUM_PERIOD_PS = 1_000_000
-FAST_PS = 300  # what ABC aims at in a search
+FAST_PS = 300  # what ABC aims at before a search
+ABC_PERIODS_PS = (1000, 700, 450, 250)  # what it aims at in the search of a recipe that leaves all to ABC
 JOB_FILES = ("stubs.v", "fold.v", "rows.v", "cells.v", "constraints")
 
 
@@ -78,10 +79,20 @@ def synthesise(
             (folder / "cells.lib").write_text(text)
             tables = delay_tables.read(liberty, text)
         sources = _copy(files, folder)
-        job = recipes.commands(recipe, list(sources), top, library, folder, mode, goal_ps or FAST_PS)
-        trace = engine.run(job, folder, progress)
+        searching = goal_ps is None and library is not None and not recipe.recovery
+        found = []
+        for aim_ps in ABC_PERIODS_PS if searching else [goal_ps or FAST_PS]:
+            job = recipes.commands(recipe, list(sources), top, library, folder, mode, aim_ps)
+            trace = engine.run(job, folder, progress)
+            netlist = Netlist((folder / "mapped.json").read_text(), library)
+            worth = 0
+            if searching:
+                area = figures.count(netlist, top, folder)[0]["area_um2"]
+                longest = timing.own(netlist, top, tables, clock)["worst_path_ps"] or 1
+                worth = area * longest**recipe.period_worth
+            found.append((worth, aim_ps, netlist, trace))
+        _, _, netlist, trace = min(found, key=lambda item: item[:2])
         versions = engine.tool_versions()
-        netlist = Netlist((folder / "mapped.json").read_text(), library)
         recovered, path = None, None
         if library is not None and recipe.recovery:
             netlist, recovered = recovery.recover(
