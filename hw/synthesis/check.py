@@ -53,7 +53,7 @@ class Point:
         return self.name.replace("-", "_")
 
 
-_MAPPER = {"n_columns": 4096, "n_banks": 32}
+_MAPPER = {"n_columns": 4096, "n_banks": 32, "direction": "forward"}
 _SELECTOR = {"width": 64, "height": 64, "channels": 1, "patch": 2, "n_values": 64}
 _ALL = ("area", "speed", "A")
 POINTS = (
