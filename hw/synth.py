@@ -231,7 +231,10 @@ def notes(report):
     if report["recovery"] is not None:
         yield "sized, buffered and mapped anew where slow, by the timing of whole paths"
     if library and report["delay"]["method"] == "own":
-        yield f"wire load and a second opinion on delay need OpenSTA ({timing.HOW_TO_GET})"
+        if report["figures"]["cells"] > timing.MAXIMUM_CELLS:
+            yield f"not timed by OpenSTA: more than {timing.MAXIMUM_CELLS:,} cells"
+        else:
+            yield f"wire load and a second opinion on delay need OpenSTA ({timing.HOW_TO_GET})"
     kept = report["flattening"]["kept_modules"]
     yield f"flattening {report['flattening']['mode']}" + (
         f", modules kept: {len(kept)}" if kept else ", no module kept"
