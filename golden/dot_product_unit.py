@@ -6,10 +6,12 @@ import numpy as np
 
 from golden import floats
 
-__all__ = ["DEFAULT_ALIGN_WIDTH", "DEFAULT_MAX_TERMS", "Scores", "dot_products", "dot_product_stream"]
+__all__ = ["COARSENESS", "DEFAULT_ALIGN_WIDTH", "DEFAULT_MAX_TERMS", "Scores", "dot_products", "dot_product_stream"]
 
 DEFAULT_ALIGN_WIDTH = 27
 DEFAULT_MAX_TERMS = 16384
+COARSENESS = 3
+"""What the reference exponent may be above the largest one: its lowest bits, as many as this has ones, are ones."""
 
 
 class Scores(NamedTuple):
@@ -35,9 +37,9 @@ def dot_products(query, key, *, format, align_width=None, max_terms=None):
 
     * Every product is exact. The reference exponent is the largest effective exponent of the non-zero products of
       this beat and of those before it in the dot product (the exponent that the product of the normalised
-      significands has), but no lower than where every product fits the window entirely.
-    * The magnitude of each product is shifted to that reference inside a window of W - 1 bits and truncated; the
-      signed magnitudes of a beat are summed exactly.
+      significands has), but no lower than where every product fits the window entirely; its two lowest bits are set.
+    * The magnitude of each product is shifted to that reference inside a window of W - 1 bits, and 3 more for what the
+      reference may be too high, and truncated; the signed magnitudes of a beat are summed exactly.
     * Where a beat has a larger reference than those before it, the sum so far is shifted to it, with truncation
       towards minus infinity; the beat's sum is added.
     * The sum is rounded once to FP32 and, from the same value, once to the input format, to nearest, ties to even.
@@ -80,7 +82,7 @@ def _scores(query, key, starts, lengths, format, align_width, max_terms):
     if format == "int8":
         return _int8_scores(query, key, starts, lengths)
     fmt = floats.FORMATS[format]
-    window = (DEFAULT_ALIGN_WIDTH if align_width is None else align_width) - 1
+    window = (DEFAULT_ALIGN_WIDTH if align_width is None else align_width) - 1 + COARSENESS
     terms_log2 = int(DEFAULT_MAX_TERMS if max_terms is None else max_terms).bit_length() - 1
     accumulator_width = window + terms_log2 + 1
     if accumulator_width > 64:
@@ -127,8 +129,8 @@ def _multiply(fmt, window, query, key):
     small = np.where(left_small, left.significand, right.significand)
     zeros = fmt.fraction_width + 1 - floats.bit_length(small)
     effective = exponent - np.where(left_small ^ right_small, zeros, 0)
-    floor = 2 + _spare(fmt, window)
-    reference = np.where(product == 0, floor, np.maximum(effective, floor)).max(axis=-1)
+    floor = (3 + _spare(fmt, window) & ~COARSENESS) - 1
+    reference = np.where(product == 0, floor, np.maximum(effective, floor)).max(axis=-1) | COARSENESS
 
     sign = left.sign ^ right.sign
     infinite = left.is_inf | right.is_inf

@@ -152,11 +152,11 @@ class Heap:
         self._constant = 0
         self._level = 0
 
-    def add(self, value, offset=0):
-        """Add an unsigned value times ``2**offset``."""
+    def add(self, value, offset=0, time=0):
+        """Add an unsigned value times ``2**offset``, which comes later than others: ``time`` hundredths of an adder."""
         for index, bit in enumerate(Value.cast(value)):
             if offset + index < self.width:
-                self._columns[offset + index].append((0, bit))
+                self._columns[offset + index].append((time, bit))
 
     def add_signed(self, value, offset=0):
         """Add a two's complement value times ``2**offset``: its sign bit inverted, and a constant."""

@@ -26,7 +26,7 @@ class DotProductUnitParameters(Parameters):
         None,
         low=17,
         high=40,
-        doc=f"W, bits of the signed alignment window: from 23 (fp16) or 17 (bf16), by default {DEFAULT_ALIGN_WIDTH}",
+        doc=f"W, which bounds the error of alignment: from 23 (fp16) or 17 (bf16), by default {DEFAULT_ALIGN_WIDTH}",
     )
     max_terms: int | None = power_of_two(
         None,
@@ -61,9 +61,9 @@ class DotProductUnit(Block):
     """``score = sum(query[i] * key[i])`` over the lanes and beats of a dot product, rounded once.
 
     FP16 and BF16: products are exact; they are aligned to the largest effective exponent in this beat and those before
-    it in a window of W = align_width bits, truncated as magnitudes and summed as integers; where the largest exponent
-    grows, the sum so far is shifted after it. The sum is rounded to nearest, ties to even, to FP32 and, from the same
-    unrounded value, to the input format. For every finite input, subnormals included,
+    it, with its two lowest bits set, in a window of W = align_width bits and 3 more, truncated as magnitudes and summed
+    as integers; where that exponent grows, the sum so far is shifted after it. The sum is rounded to nearest, ties to
+    even, to FP32 and, from the same unrounded value, to the input format. For every finite input, subnormals included,
     ``|wide - exact| <= n * 2**(3 - W) * max|query[i] * key[i]| + ulp/2`` with n terms. A dot product of more than
     max_terms terms may wrap. NaN, infinity times zero, and infinities of both signs give the canonical NaN; otherwise
     an infinity wins. Overflow gives infinity, a sum of zero +0, subnormal results are kept.

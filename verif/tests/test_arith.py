@@ -18,6 +18,7 @@ from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import float_format
 from hw.units import dot_product_unit as dot_product_hw
+from hw.units.dot_product.lane import REFERENCE_ONES
 
 SEED = 11
 
@@ -203,5 +204,6 @@ def test_formats_agree(name):
 
 
 def test_dot_product_constants_agree():
+    assert (1 << REFERENCE_ONES) - 1 == dot_product_unit.COARSENESS
     assert dot_product_hw.DEFAULT_ALIGN_WIDTH == dot_product_unit.DEFAULT_ALIGN_WIDTH
     assert dot_product_hw.DEFAULT_MAX_TERMS == dot_product_unit.DEFAULT_MAX_TERMS

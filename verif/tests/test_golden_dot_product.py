@@ -203,15 +203,16 @@ def test_stream_is_the_vectors_that_first_and_last_cut(format):
 
 
 def test_accumulator_wraps_beyond_its_headroom():
-    """The largest products, twice as many as the accumulator holds."""
-    largest = np.full((1, 4, 1), floats.FP16.infinity - 1)
-    fits = dot_products(largest, largest, format="fp16", max_terms=4)
-    wraps = dot_products(largest, largest, format="fp16", max_terms=2)
-    exact = 4 * 65504.0**2
+    """The largest products that are aligned to their own exponent, twice as many as the accumulator holds."""
+    query = np.full((1, 4, 1), floats.FP16.infinity - 1)
+    key = query - (1 << floats.FP16.fraction_width)
+    fits = dot_products(query, key, format="fp16", max_terms=4)
+    wraps = dot_products(query, key, format="fp16", max_terms=2)
+    exact = 4 * 65504.0 * 32752.0
     assert floats.to_float64(floats.FP32, fits.wide) == np.float32(exact)
     assert floats.to_float64(floats.FP32, wraps.wide) != np.float32(exact)
 
 
 def test_model_refuses_an_accumulator_it_cannot_hold():
     with pytest.raises(ValueError, match="65 bits"):
-        dot_products(np.zeros((1, 1)), np.zeros((1, 1)), format="fp16", align_width=45, max_terms=2**20)
+        dot_products(np.zeros((1, 1)), np.zeros((1, 1)), format="fp16", align_width=42, max_terms=2**20)

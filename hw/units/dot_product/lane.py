@@ -1,6 +1,8 @@
 """One lane of the floating-point dot product: an exact product, its exponent, and its place in the window."""
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
@@ -14,7 +16,10 @@ from hw.formats import float_format
 from hw.params import Parameters, choice, integer
 from hw.pipeline import Pipeline
 
-__all__ = ["Window", "LaneDecoder", "LaneAligner", "DotProductLane"]
+__all__ = ["REFERENCE_ONES", "Window", "LaneDecoder", "LaneDistance", "LaneAligner", "DotProductLane"]
+
+REFERENCE_ONES = 2
+"""Lowest bits of a reference that are ones."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,9 @@ class Window:
     """The numbers that follow from a format and the width W of the alignment window.
 
     The exponent of a product is the sum of the two exponent fields, those of subnormals read as 1, and so is a
-    reference, the exponent to which products are aligned. The lowest reference is the `floor`: a beat that is aligned
-    to it keeps every bit of every product.
+    reference, the exponent to which products are aligned. Its lowest bits are ones, so that they need not be searched,
+    and the window has that many places more. The lowest reference is the `floor`: a beat that is aligned to it keeps
+    every bit of every product.
     """
 
     format: str
@@ -36,7 +42,12 @@ class Window:
     @property
     def width(self):
         """Bits of an aligned magnitude."""
-        return self.align_width - 1
+        return self.align_width - 1 + self.coarseness
+
+    @property
+    def coarseness(self):
+        """What the reference may be above the largest exponent."""
+        return (1 << REFERENCE_ONES) - 1
 
     @property
     def product_width(self):
@@ -49,22 +60,37 @@ class Window:
 
     @property
     def floor(self):
-        return 2 + self.spare
+        return (2 + self.spare + 1 & ~self.coarseness) - 1
 
     @property
     def unit_exponent(self):
         """The lowest bit of the window counts 2 to the power of this, plus the reference."""
         fmt = self.float_format
-        return 2 * (1 - fmt.bias - fmt.fraction_width) - self.floor
+        return 2 * (1 - fmt.bias - fmt.fraction_width) - 2 - self.spare
 
     @property
     def exponent_width(self):
         return bits_for(2 * self.float_format.max_exponent)
 
     @property
-    def leading_zeros_width(self):
+    def reference_width(self):
+        """Bits of a reference above the lowest ones."""
+        return self.exponent_width - REFERENCE_ONES
+
+    @property
+    def fine_width(self):
         """Bits of the number of leading zeros that a product of a normal and a subnormal number may have."""
         return ceil_log2(self.float_format.precision)
+
+    @property
+    def far(self):
+        """The first coarse step of a distance, in units of all fine ones, that leaves nothing in the window."""
+        return ((self.width - 1) >> self.fine_width) + 1
+
+    @property
+    def coarse_width(self):
+        """Bits of a coarse step, from -1 to `far`, modulo a power of two."""
+        return bits_for(self.far + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,12 +157,10 @@ class LaneDecoder(Block):
             ),
         ]
 
-        query_fraction, key_fraction = query.fraction.any(), key.fraction.any()
-        query_zero = Signal()
-        key_zero = Signal()
-        m.d.comb += [query_zero.eq(~query_normal & ~query_fraction), key_zero.eq(~key_normal & ~key_fraction)]
+        # Of two subnormal factors, the zeros that both fractions have: the product is below the floor in any case.
         is_subnormal = Signal()
         fraction = Signal(fmt.fraction_width)
+        is_zero = Signal()
         m.submodules.zeros = zeros = LeadingZeroCounter(width=fmt.fraction_width)
         m.d.comb += [
             is_subnormal.eq(~query_normal | ~key_normal),
@@ -145,6 +169,7 @@ class LaneDecoder(Block):
                 | key.fraction & (~key_normal).replicate(fmt.fraction_width)
             ),
             zeros.value.eq(fraction),
+            is_zero.eq(is_subnormal & ~fraction.any()),
         ]
         # The hidden zero and those of the fraction: 1 + count = -~count.
         lowered = Signal(signed(self.window.exponent_width + 1))
@@ -156,15 +181,57 @@ class LaneDecoder(Block):
                 )
             ),
             self.effective.eq(lowered),
-            self.counts.eq(~lowered[-1] & ~query_zero & ~key_zero),
+            self.counts.eq(~lowered[-1] & ~is_zero),
         ]
 
+        # Where a factor is special, the fraction that is seen is that of the other.
         query_special, key_special = query.exponent.all(), key.exponent.all()
         m.d.comb += [
             self.is_inf.eq(query_special | key_special),
             self.is_nan.eq(
-                (query_special & (query_fraction | key_zero)) | (key_special & (key_fraction | query_zero))
+                query_special & query.fraction.any() | key_special & key.fraction.any() | self.is_inf & is_zero
             ),
+        ]
+        return m
+
+
+class LaneDistance(Block):
+    """How far a product is from its place at the reference: in fine steps, and in coarse ones. Combinational.
+
+    The distance is ``fine + coarse * 2**fine_width``. Less than nothing, ``coarse = -1``, it is only for a product with
+    as many leading zeros; a distance beyond the window is ``coarse = far``. From the lowest bits of a reference, which
+    are ones, nothing is borrowed.
+    """
+
+    Parameters = LaneParameters
+    members_doc = {
+        "exponent": "of the product",
+        "reference": "the beat's, without the lowest bits; any for a zero product",
+        "fine": "lower bits of the distance",
+        "coarse": "its upper bits, saturated",
+    }
+
+    def __init__(self, **parameters):
+        def members(p):
+            self.window = Window(p.format, p.align_width)
+            return {
+                "exponent": In(self.window.exponent_width),
+                "reference": In(self.window.reference_width),
+                "fine": Out(self.window.fine_width),
+                "coarse": Out(self.window.coarse_width),
+            }
+
+        super().__init__(parameters, members)
+
+    def circuit(self):
+        m = Module()
+        window = self.window
+        places = Signal(signed(window.reference_width + 1))
+        upper = places[window.fine_width - REFERENCE_ONES:].as_signed()
+        m.d.comb += [
+            places.eq(self.reference - self.exponent[REFERENCE_ONES:]),
+            self.fine.eq(Cat(~self.exponent[:REFERENCE_ONES], places)),
+            self.coarse.eq(Mux(upper >= window.far, window.far, upper)),
         ]
         return m
 
@@ -172,18 +239,16 @@ class LaneDecoder(Block):
 class LaneAligner(Block):
     """The magnitude of a product at its place in the window, truncated; its bits inverted for a negative product.
 
-    The reference is less than the exponent only where the product has as many leading zeros. The lowest bits of the
-    distance, which an adder gives first, shift to the right, and the next one, or a sign, by the distance that is
-    left: to the right, not at all, or to the left. The upper bits are compared while the borrow from the lower ones is
-    still on its way. Combinational.
+    The fine steps shift to the right, the coarse ones by what is left: to the right, not at all, or to the left.
+    Combinational.
     """
 
     Parameters = LaneParameters
     members_doc = {
         "product": "of the significands",
         "sign": "of the product",
-        "exponent": "of the product",
-        "reference": "the beat's; any for a zero product",
+        "fine": "see LaneDistance",
+        "coarse": "see LaneDistance",
         "row": "the addend",
     }
 
@@ -193,8 +258,8 @@ class LaneAligner(Block):
             return {
                 "product": In(self.window.product_width),
                 "sign": In(1),
-                "exponent": In(self.window.exponent_width),
-                "reference": In(self.window.exponent_width),
+                "fine": In(self.window.fine_width),
+                "coarse": In(self.window.coarse_width),
                 "row": Out(self.window.width),
             }
 
@@ -203,61 +268,35 @@ class LaneAligner(Block):
     def circuit(self):
         m = Module()
         window, width = self.window, self.window.width
-        fine, amount_width = window.leading_zeros_width, bits_for(width - 1)
-        low = fine
-        while width - 1 >> low > 1 or window.exponent_width - low > 3:
-            low += 1
-        distance = Signal(low)
-        borrow = Signal()
-        m.d.comb += Cat(distance, borrow).eq(self.reference[:low] - self.exponent[:low])
-        # The upper part of the distance: -1, 0, perhaps 1; none of them beyond the window.
-        apart = Signal(signed(1 + window.exponent_width - low))
-        m.d.comb += apart.eq(self.reference[low:] - self.exponent[low:])
-        steps = range(-1, (width - 1 >> low) + 1)
-        upper = Signal(len(steps))
-        m.d.comb += upper.eq(
-            Mux(borrow, Cat(apart == step + 1 for step in steps), Cat(apart == step for step in steps))
-        )
-        to_left, is_near = upper[0], upper[1:].any() & ~distance[amount_width:].any()
-
-        step = 1 << fine
-        m.submodules.shifter = shifter = LogShifter(width=step + width, amount_width=fine)
+        step = 1 << window.fine_width
+        m.submodules.shifter = shifter = LogShifter(width=step + width, amount_width=window.fine_width)
         m.d.comb += [
             shifter.value.eq(Cat(Const(0, step + window.spare), self.product)),
-            shifter.amount.eq(distance[:fine]),
+            shifter.amount.eq(self.fine),
         ]
-        finely = shifter.shifted
-        if low == fine:
-            stays, to_right = upper[1], upper[2:]
-        else:
-            stays, to_right = is_near & ~distance[fine], is_near & distance[fine]
-        coarsely = Signal(width)
-        m.d.comb += coarsely.eq(
-            finely[:width] & to_left.replicate(width)
-            | finely[step:] & stays.replicate(width)
-            | finely[2 * step:] & (to_right.any().replicate(width) if len(to_right) else 0)
-        )
-        coarse_steps = {1 << bit: distance[bit] & ~to_left for bit in range(fine + 1, min(low, amount_width))}
-        if low > fine and len(upper) > 2:
-            coarse_steps[1 << low] = upper[2]
-        for amount, is_taken in coarse_steps.items():
-            shifted = Signal(width, name=f"shifted_{amount}")
-            m.d.comb += shifted.eq(Mux(is_taken, coarsely >> amount, coarsely))
-            coarsely = shifted
-        m.d.comb += self.row.eq(coarsely ^ self.sign.replicate(width))
+        terms = []
+        for coarse in range(-1, window.far):
+            is_taken = Signal(name=f"coarse_is_{coarse}" if coarse >= 0 else "to_left")
+            term = Signal(width, name=f"term_{coarse + 1}")
+            m.d.comb += is_taken.eq(self.coarse == coarse % (1 << window.coarse_width))
+            m.d.comb += term.eq(shifter.shifted[(coarse + 1) * step:] & is_taken.replicate(width))
+            terms.append(term)
+        magnitude = Signal(width)
+        m.d.comb += magnitude.eq(reduce(or_, terms))
+        m.d.comb += self.row.eq(magnitude ^ self.sign.replicate(width))
         return m
 
 
 @dataclass(frozen=True, kw_only=True)
 class DotProductLaneParameters(LaneParameters):
-    search_stages: int = integer(1, low=1, high=16, doc="clocks from a registered product to the beat's reference")
+    search_stages: int = integer(1, low=1, high=16, doc="clocks from registered words to the registered reference")
 
 
 class DotProductLane(Block):
     """One product: decoded and registered, multiplied while the beat's reference is searched, then aligned to it.
 
-    Timing: specials, effective exponent and whether it counts at once; negative and row 1 + search_stages advances
-    after the words, the row combinationally from the reference.
+    Timing: specials, effective exponent and whether it counts at once, negative search_stages advances after the words,
+    and the row one more. The reference comes an advance before the row.
     """
 
     Parameters = DotProductLaneParameters
@@ -268,7 +307,7 @@ class DotProductLane(Block):
         "specials": "whether the product is not a number, plus or minus infinity, from the lowest bit",
         "effective": "exponent of the product without its leading zeros",
         "counts": "whether it may be the reference",
-        "reference": "the beat's",
+        "reference": "the beat's, without the lowest bits",
         "negative": "sign of the product",
         "row": "aligned magnitude, inverted if negative",
     }
@@ -283,7 +322,7 @@ class DotProductLane(Block):
                 "specials": Out(3),
                 "effective": Out(window.exponent_width),
                 "counts": Out(1),
-                "reference": In(window.exponent_width),
+                "reference": In(window.reference_width),
                 "negative": Out(1),
                 "row": Out(window.width),
             }
@@ -298,6 +337,7 @@ class DotProductLane(Block):
         m.submodules.multiplier = multiplier = UnsignedMultiplier(
             multiplicand_width=len(decoder.query_significand), multiplier_width=len(decoder.key_significand)
         )
+        m.submodules.distance = distance = LaneDistance(**sizes)
         m.submodules.aligner = aligner = LaneAligner(**sizes)
         m.d.comb += [
             decoder.query_word.eq(self.query_word),
@@ -311,11 +351,13 @@ class DotProductLane(Block):
                 pipe.register(decoder.query_significand, name="query", stages=self.search_stages)
             ),
             multiplier.multiplier.eq(pipe.register(decoder.key_significand, name="key", stages=self.search_stages)),
-            self.negative.eq(pipe.register(decoder.sign, name="sign", stages=1 + self.search_stages)),
+            self.negative.eq(pipe.register(decoder.sign, name="sign", stages=self.search_stages)),
             aligner.product.eq(pipe.register(multiplier.product, name="product")),
-            aligner.sign.eq(self.negative),
-            aligner.exponent.eq(pipe.register(decoder.exponent, name="exponent", stages=1 + self.search_stages)),
-            aligner.reference.eq(self.reference),
+            aligner.sign.eq(pipe.register(self.negative, name="product_sign")),
+            distance.exponent.eq(pipe.register(decoder.exponent, name="exponent", stages=self.search_stages)),
+            distance.reference.eq(self.reference),
+            aligner.fine.eq(pipe.register(distance.fine, name="fine")),
+            aligner.coarse.eq(pipe.register(distance.coarse, name="coarse")),
             self.row.eq(aligner.row),
         ]
         return m

@@ -80,16 +80,23 @@ class ScoreRounder(Block):
         # A sum of FP16 products is normal in FP32; BF16 has FP32's exponents, so that both results share one shift.
         shared = fmt.exponent_width == FP32.exponent_width
         folded = significand if shared else _fold(significand, fmt.precision + 2)
+        # Biased exponents; the first addition does not wait for the count.
+        highest = self.unit_exponent + width - 1 + FP32.bias
+        base = Signal(signed(2 + max(bits_for(abs(highest)), self.reference_width, len(zeros.count))))
+        exponent, narrow_exponent, below = (Signal.like(base, name=name) for name in ("exponent", "narrow", "below"))
+        m.d.comb += [
+            base.eq(self.reference + highest),
+            exponent.eq(base - zeros.count),
+            narrow_exponent.eq(exponent - (FP32.bias - fmt.bias)),
+            below.eq(narrow_exponent - 2),
+        ]
         exponents = {}
-        highest = self.unit_exponent + width - 1
-        for name, target in (("wide", FP32), ("narrow", fmt)):
-            exponent = self._less(m, f"{name}_exponent", highest + target.bias, zeros.count)
+        for name, target, value in (("wide", FP32, exponent), ("narrow", fmt, narrow_exponent)):
             # Negative ones are not used, and of large ones it only matters that they are.
-            is_large = ~exponent[-1] & exponent[target.exponent_width:-1].any()
-            limited = Cat(exponent[:target.exponent_width], is_large)
+            is_large = ~value[-1] & value[target.exponent_width:-1].any()
+            limited = Cat(value[:target.exponent_width], is_large)
             exponents[name] = Cat(pipe.register(limited, name=f"{name}_exponent_1"), Const(0, 1))
         # How far the significand must be shifted right for its biased exponent to be 1: 1 - exponent = ~(exponent - 2).
-        below = self._less(m, "missing", highest + fmt.bias - 2, zeros.count)
         amount_width = bits_for(len(folded))
         amount = Signal(amount_width)
         m.d.comb += amount.eq(
@@ -121,13 +128,6 @@ class ScoreRounder(Block):
                 getattr(self, name).eq(pipe.register(pack.word, name=f"{name}_2")),
             ]
         return m
-
-    def _less(self, m, name, constant, count):
-        """``reference + constant - count``; the first addition does not wait for the count."""
-        base = Signal(signed(2 + max(bits_for(abs(constant)), self.reference_width, len(count))), name=f"{name}_base")
-        difference = Signal.like(base, name=name)
-        m.d.comb += [base.eq(self.reference + constant), difference.eq(base - count)]
-        return difference
 
 
 def _halves(value, lost, negative, precision):

@@ -190,7 +190,7 @@ def constant_product(c, block):
 
 def _shifters():
     """The shapes that the blocks use, those for each width of an accumulator among them, and small ones."""
-    right = [(26, 5), (28, 5), (33, 6), (12, 4), (17, 4), (18, 5), (32, 5), (34, 3), (42, 4), (50, 4)]
+    right = [(26, 5), (28, 5), (33, 6), (12, 4), (17, 4), (18, 5), (32, 5), (34, 3), (42, 4), (45, 4), (50, 4)]
     sticky = [(12, 4), (13, 4), (18, 5), (19, 5), (25, 5), (28, 5), (37, 6), (5, 3), (1, 1)]
     arithmetic = [(width, 6) for width in (*range(33, 53), 29)] + [(29, 5), (5, 2)]
     both = [(14, 4), (27, 5), (3, 2)]
@@ -222,7 +222,7 @@ PROPERTIES = [
     _sat("the largest candidate, and who is as large", DigitMaximum,
          [{"n": n, "width": width}
           for n, width in ((1, 1), (3, 5), (4, 6), (8, 6), (16, 6), (5, 9), (2, 8), (4, 2), (8, 3), (16, 2), (64, 2),
-                           (5, 4), (17, 4), (65, 4), (9, 6))],
+                           (5, 2), (17, 2), (65, 2), (5, 4), (17, 4), (65, 4), (9, 6))],
          digit_maximum, quick=False),
     _sat("each pair in order, items whole", CompareExchangeRow,
          [{"n_lanes": 2, "rank_width": 8, "payload_width": 8}, {"n_lanes": 1, "rank_width": 1, "payload_width": 0},
