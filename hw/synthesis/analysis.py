@@ -42,7 +42,6 @@ class Analysis:
         self._first_arc = np.array([tables.cells[kind].first for kind in self.kinds], np.intp)
         self._first_setup = np.array([tables.cells[kind].first_setup for kind in self.kinds], np.intp)
         content = netlist.modules[module]
-        self.outside_ps = 0.0  # what the module around takes of the period before the inputs and after the outputs
         self._nets = {None: 0}  # no net has the number 0
         self._fixed = {"load": [], "needed": [], "arrival": [], "slew": []}  # at the borders of modules inside
         clocks = self._clock_nets(content, clock)
@@ -114,8 +113,6 @@ class Analysis:
 
     def border(self):
         """The :class:`Border` of this module, as it is now."""
-        self.outside_ps = 0.0
-        self.update()
         required = self.required(self.period).reshape(-1, 2)
         arrival, slew, load = self.arrival.reshape(-1, 2), self.slew.reshape(-1, 2), self.load.reshape(-1, 2)
         border = Border({}, {}, {}, {})
@@ -216,7 +213,7 @@ class Analysis:
         inside, needed = self._fixed["needed"]
         inside = (inside[:, None] * 2 + both).reshape(-1)
         self.end_node = np.concatenate([node, inside, outputs])
-        self.end_time = np.concatenate([self.setup_time, needed.reshape(-1), np.full(len(outputs), self.outside_ps)])
+        self.end_time = np.concatenate([self.setup_time, needed.reshape(-1), np.zeros(len(outputs))])
         self.n_register_ends = len(node) + len(inside)
         self.end_arrival = self.arrival[self.end_node] + self.end_time
         self.period = self.end_arrival.max(initial=0)
@@ -230,7 +227,7 @@ class Analysis:
             arc, zero = np.full(len(nodes), self._driver.first + number), np.zeros(len(nodes))
             late, slew = arcs.look_up(arc, zero, arcs.at_loads(arc, self.load[nodes]))
             own, _ = arcs.look_up(arc, zero, arcs.at_loads(arc, zero))
-            self.arrival[nodes], self.slew[nodes] = self.outside_ps + late - own, slew
+            self.arrival[nodes], self.slew[nodes] = late - own, slew
 
     def figures(self):
         """``(period between registers, worst of all paths)``; None for what there is none of."""

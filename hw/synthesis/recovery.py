@@ -29,8 +29,6 @@ SIZING_REACH = 0.86  # of the period: more than sizing alone can save; a goal be
 STAGE = 0.92  # of the period, the next aim of a region that is mapped anew
 LEAST_PRICE = 0.5  # of being late, while a region is judged
 REGIONS = 6  # mapped anew at most
-OUTSIDE = 0.35  # of the period, what is left to the module around a module that was kept
-USUAL_PERIOD_PS = 1000  # where it is searched for
 STEPS = (0.08, 0.03)  # of the period, in a search
 REGIONS_OF_A_STEP = 2
 WORTH_A_STEP = 0.004
@@ -60,10 +58,9 @@ class State:
 class Recovery:
     """The recovery of one module, as if it were the top of a design."""
 
-    def __init__(self, folder, module, library, tables, clock, borders, outside_ps, progress):
+    def __init__(self, folder, module, library, tables, clock, borders, progress):
         self._folder, self._module, self._library, self._borders = folder, module, library, borders
         self._tables, self._clock, self._progress = tables, clock, progress
-        self._outside_ps = outside_ps
         self._mark = 0
 
     def reach(self, netlist, goal_ps, regions=REGIONS):
@@ -108,7 +105,6 @@ class Recovery:
 
     def _sizer(self, netlist):
         analysis = Analysis(netlist, self._module, self._tables, self._library, self._clock, self._borders)
-        analysis.outside_ps = self._outside_ps
         return Sizer(analysis, self._library)
 
     def _sized(self, netlist, goal_ps):
@@ -185,9 +181,7 @@ def recover(netlist, folder, top, tables, clock, goal_ps, period_worth, progress
     """
     borders, done = {}, []
     for module in netlist.modules_below(top):
-        # A path through the ports of a module inside is shared by two modules, so neither may take all of the period.
-        outside_ps = 0.0 if module == top else OUTSIDE * (goal_ps or USUAL_PERIOD_PS)
-        job = Recovery(folder, module, netlist.library, tables, clock, borders, outside_ps, progress)
+        job = Recovery(folder, module, netlist.library, tables, clock, borders, progress)
         mapped = job.measure(netlist)
         state = job.search(netlist, period_worth) if goal_ps is None else job.reach(netlist, goal_ps)
         netlist = state.netlist
