@@ -31,7 +31,7 @@ class Latencies:
     array_query: int = 2        # from there to where its query can come at the earliest
     product: int = 2            # the same for MATMUL and PROJECT, whose mask is not read
     product_query: int = 3
-    score: int = 10             # from the last beat of a dot product to its score
+    score: int = 7              # from the last beat of a dot product to its score
     array_end: int = 1          # from a row's report to where its results can be read
     softmax: int = 36           # from start to where a row of one step can be read
     softmax_mask: int = 1       # the same, in addition where a mask is made

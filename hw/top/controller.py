@@ -2,7 +2,7 @@
 
 import enum
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -116,12 +116,12 @@ class Controller(Block):
                 m.d.comb += unit.eq(owner)
         is_clear = Signal()
         goes, joins = Signal(), Signal()
-        busy = Signal(len(Unit))
+        busy = Array(Signal(name=f"{owner.name.lower()}_is_busy") for owner in Unit)
         nobody_works = Signal()
         m.d.comb += [
             is_clear.eq(command.opcode == Opcode.CLEAR),
-            nobody_works.eq(busy == 0),
-            joins.eq(chain.fits & ~nobody_works & ~busy.bit_select(unit, 1) & ~busy[Unit.LOAD_STORE]),
+            nobody_works.eq(~Cat(*busy).any()),
+            joins.eq(chain.fits & ~nobody_works & ~busy[unit] & ~busy[Unit.LOAD_STORE]),
             checker.command.eq(command),
             checker.known.eq(known),
             chain.command.eq(command),
@@ -230,7 +230,7 @@ class Controller(Block):
                     own.eq(command),
                     active.eq(n_active),
                     leader.eq(last_unit),
-                    follows.eq(busy.bit_select(last_unit, 1) & ~done[last_unit]),
+                    follows.eq(busy[last_unit] & ~done[last_unit]),
                 ]
             with m.If(begins):
                 m.d.sync += busy[index].eq(1)

@@ -261,5 +261,5 @@ class Core(Block):
             # When they are read, for the last ones may be taken only when the next command counts.
             "store_beats": load_store.read & is_counted,
         }
-        m.d.comb += [counters.steps[index].eq(steps[name]) for index, name in enumerate(COUNTERS)]
+        m.d.comb += [getattr(counters, f"{name}_step").eq(steps[name]) for name in COUNTERS]
         m.d.comb += [counters.clear.eq(controller.clear_counters), load_store.counters.eq(counters.totals)]

@@ -17,14 +17,14 @@ class CoreCounters(Block):
     """One register a counter: each clock it grows by its step; ``clear`` sets all to zero. They wrap around."""
 
     members_doc = {
-        "steps": "what to add to each counter",
+        **{f"{name}_step": f"what to add to {name}" for name in COUNTERS},
         "clear": "set all to zero",
         "totals": "the counters",
     }
 
     def __init__(self):
         super().__init__({}, lambda p: {
-            "steps": In(data.ArrayLayout(_STEP, len(COUNTERS))),
+            **{f"{name}_step": In(_STEP) for name in COUNTERS},
             "clear": In(1),
             "totals": Out(data.ArrayLayout(COUNTER_WIDTH, len(COUNTERS))),
         })
@@ -33,7 +33,7 @@ class CoreCounters(Block):
         m = Module()
         totals = [Signal(COUNTER_WIDTH, name=name) for name in COUNTERS]
         for index, total in enumerate(totals):
-            m.d.sync += total.eq(total + self.steps[index])
+            m.d.sync += total.eq(total + getattr(self, f"{total.name}_step"))
             m.d.comb += self.totals[index].eq(total)
         with m.If(self.clear):
             m.d.sync += [total.eq(0) for total in totals]

@@ -238,7 +238,7 @@ class LoadStore(Block):
         with m.Elif(memory[Memory.MASS]):
             m.d.comb += word.eq(self.read_mass)
         with m.Elif(memory[Memory.COUNTERS]):
-            m.d.comb += word.eq(self.counters[entry])
+            m.d.comb += word.eq(Array(self.counters)[entry])
         m.d.comb += [
             first.source.valid.eq(arrives),
             first.source.payload.eq(Cat(word, last)),

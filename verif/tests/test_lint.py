@@ -116,3 +116,10 @@ def test_lint_by_module_gives_each_module_the_ports_of_its_children():
     assert not any(lint.lint({"a.v": GOOD, "b.v": parent}, ["parent"], by_module=True).values())
     short = {"a.v": GOOD, "b.v": parent.replace("[3:0] c", "[2:0] c")}
     assert lint.lint(short, ["parent"], by_module=True)["icarus"] != []
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("memory", ["model", "macro"])
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_core_is_clean(config, memory):
+    check(build_package({"core": make_block("core", config)}, memory=memory), "core")
