@@ -77,7 +77,7 @@ def names(files):
     found = [f"escaped name {name}" for name in sorted(set(re.findall(r"\\\S+", text)))]
     declared = Counter(re.findall(r"^\s*module\s+(\S+?)\s*[(;#]", text, re.MULTILINE))
     found += [f"module {name} is declared {count} times" for name, count in declared.items() if count > 1]
-    bodies = Counter(re.sub(r"^\s*module\s+\S+?\s*\(", "", body).strip() for body in _modules(text))
+    bodies = Counter(re.sub(r"^\s*module\s+\S+?\s*\(", "", body).strip() for body in _modules(_BLACK_BOX.sub("", text)))
     found += [
         f"{count} modules are the same but for their name: {body[:80]!r}" for body, count in bodies.items() if count > 1
     ]
