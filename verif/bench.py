@@ -49,6 +49,8 @@ class Bench:
     required_bins: frozenset[str] = frozenset()
     longest_silence = 0
     """Clocks for which a unit may move no beat at all while it works, beyond its latency."""
+    held_back = 0
+    """Clocks for which a stalled result may hold back the input after it was taken, beyond the latency."""
 
     def __init__(self, block, seed):
         self.block = block

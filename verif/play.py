@@ -66,7 +66,7 @@ class Player:
         """Only results that are not taken make a unit wait, not a sink that is not ready while there is none."""
         if any(sink.holds for sink in self.sinks):
             self.held_up = self.cycle
-        elif self.cycle - self.held_up > self.bench.latency + 4:
+        elif self.cycle - self.held_up > self.bench.latency + self.bench.held_back + 4:
             pairs = zip(self.sources, moved)
             needed = [(source, is_taken) for source, is_taken in pairs if source.name in self.full_rate]
             if not all(source.offers or is_taken for source, is_taken in needed):

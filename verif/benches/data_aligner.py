@@ -13,6 +13,11 @@ class DataAlignerBench(Bench):
     unit = "data_aligner"
     required_bins = frozenset({"tiles"})
 
+    @property
+    def held_back(self):
+        """A half takes vectors again when all its columns are read."""
+        return self.parameters.n
+
     def batch(self, count):
         n, width = self.parameters.n, self.parameters.width
         n_tiles = max(3, -(-count // n))
