@@ -1,15 +1,13 @@
 """``python -m hw synth``: emits the blocks, runs the flow on each, writes the reports and prints the table."""
 
-import json
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 from hw import liberty, synth
 from hw.cli import UsageError
 from hw.package import build_package, write_files
 from hw.synthesis.recipes import RECIPES, SEARCH
+from hw.synthesis.reports import report_name, telling, write_report, write_to
 
 
 def add_arguments(parser):
@@ -36,12 +34,12 @@ def run(options, blocks):
     except ValueError as error:
         raise UsageError(str(error)) from None
     folder = Path(options.output)
-    _write(folder, {})
+    write_to(folder, {})
     reports = []
     for name, block in blocks.items():
-        report_name = _report_name(name, options)
-        report = _one(name, report_name, block, options, period, folder)
-        _write(folder, {f"{report_name}.json": json.dumps(report, indent=2) + "\n"})
+        recipe = options.recipe if options.recipe != "area" else None
+        report = _one(name, report_name(name, options, recipe), block, options, period, folder)
+        write_report(folder, report)
         reports.append(report)
     print(synth.table(reports))
     for report in reports:
@@ -56,27 +54,8 @@ def _period(text):
         raise ValueError(f"period must be a number of picoseconds or {SEARCH!r}, not {text!r}") from None
 
 
-def _write(folder, files):
-    try:
-        write_files(folder, files)
-    except OSError as error:
-        raise UsageError(f"cannot write to the output folder {str(folder)!r}: {error.strerror}") from None
-
-
-def _report_name(name, options):
-    """The block, its preset and every setting that is not the usual one."""
-    parts = [name, *([options.config] if options.config else []), *(text.replace("=", "-") for text in options.param)]
-    if options.recipe != "area":
-        parts.append(options.recipe)
-    return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in "_".join(parts))
-
-
-def _one(top, report_name, block, options, period, folder):
-    begin = time.monotonic()
-
-    def progress(stage):
-        print(f"{top}: {stage} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
-
+def _one(top, name, block, options, period, folder):
+    progress = telling(top)
     progress("emitting Verilog")
     try:
         with tempfile.TemporaryDirectory(prefix="synth-") as scratch:
@@ -89,9 +68,9 @@ def _one(top, report_name, block, options, period, folder):
                 recipe=options.recipe,
                 period_ps=period,
                 flatten=options.flatten,
-                name=report_name,
+                name=name,
                 parameters=block.parameters.to_dict(),
-                keep=folder / report_name if options.keep else None,
+                keep=folder / name if options.keep else None,
                 progress=progress,
             )
     except ValueError as error:

@@ -10,9 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 from tabulate import tabulate
@@ -20,6 +18,7 @@ from tabulate import tabulate
 from hw.cli import UsageError
 from hw.package import build_package, write_files
 from hw.synthesis import engine
+from hw.synthesis.reports import report_name, telling, write_report, write_to
 
 # (name, nextpnr's options, LUTs), smallest first.
 DEVICES = (
@@ -52,25 +51,15 @@ def run(options, blocks):
     frequency, seed = _number("frequency", options.frequency), _number("seed", options.seed)
     program = find_nextpnr(options.nextpnr)
     folder = Path(options.output)
-    try:
-        write_files(folder, {})
-    except OSError as error:
-        raise UsageError(f"cannot write to the output folder {options.output!r}: {error.strerror}") from None
+    write_to(folder, {})
     reports = []
     for name, block in blocks.items():
-        parts = [name, options.config, *(text.replace("=", "-") for text in options.param)]
-        report_name = re.sub(r"[^\w.-]", "_", "_".join(filter(None, parts)))
-        begin = time.monotonic()
-
-        def progress(stage, name=name, begin=begin):
-            print(f"{name}: {stage} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
-
         try:
-            report = implement(name, block, program, frequency, seed, progress)
+            report = implement(name, block, program, frequency, seed, telling(name))
         except ValueError as error:
             raise UsageError(f"{name} cannot be implemented: {error}") from None
-        report = {"name": report_name, **report}
-        write_files(folder, {f"{report_name}.json": json.dumps(report, indent=2) + "\n"})
+        report = {"name": report_name(name, options), **report}
+        write_report(folder, report)
         reports.append(report)
     print(table(reports))
     return 0
