@@ -5,7 +5,8 @@ register or the end of a chain of adder cells.
 """
 
 import subprocess
-from pathlib import Path
+
+from hw.synthesis.engine import abc_program
 
 
 class Region:
@@ -90,15 +91,12 @@ def _parse(blif):
 
 def run_abc(folder, blif, script):
     """Map a network with the gates of ``cells.lib`` in a folder; returns the mapped network, None if ABC fails."""
-    import pyosys
-
-    program = Path(pyosys.__file__).parent / "yosys-abc"
     (folder / "region.blif").write_text(blif)
     result = folder / "region_mapped.blif"
     result.unlink(missing_ok=True)
     commands = f"read_lib -w cells.lib; read_blif -n region.blif; {script}; write_blif {result.name}"
     run = subprocess.run(
-        [program, "-c", commands], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        [abc_program(), "-c", commands], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
     (folder / "abc.log").write_text(run.stdout + run.stderr)
     return result.read_text() if result.exists() else None

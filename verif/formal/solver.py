@@ -1,11 +1,10 @@
 """The engines of ABC, the model checker that comes with Yosys: unbounded and bounded proofs, counterexamples."""
 
-import importlib.util
 import re
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
+from hw.synthesis.engine import abc_program
 from verif.formal.aig import Aig
 
 __all__ = ["Answer", "prove", "search"]
@@ -20,15 +19,11 @@ class Answer:
     log: str
 
 
-def _abc():
-    return Path(importlib.util.find_spec("pyosys").origin).parent / "yosys-abc"
-
-
 def _run(path, commands, timeout):
     command = f"read_aiger {path.name}; {commands}; print_status"
     try:
         run = subprocess.run(
-            [_abc(), "-c", command], capture_output=True, text=True, cwd=path.parent, timeout=timeout + 30, check=False
+            [abc_program(), "-c", command], capture_output=True, text=True, cwd=path.parent, timeout=timeout + 30, check=False
         )
         log = run.stdout + run.stderr
     except subprocess.TimeoutExpired:
