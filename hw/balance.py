@@ -5,7 +5,7 @@ from tabulate import tabulate
 
 from golden.hash_bank_mapper import search_multiplier
 from hw.arrays import read_arrays
-from hw.cli import UsageError
+from hw.cli import UsageError, check_least
 
 
 MOST_BANKS, MOST_COLUMNS = 1024, 65536
@@ -26,10 +26,7 @@ def run(options):
     """Print the best multipliers with their metrics."""
     if not 1 <= options.banks <= MOST_BANKS or options.banks & (options.banks - 1):
         raise UsageError(f"--banks must be a power of two from 1 to {MOST_BANKS}, not {options.banks}")
-    if options.run_ahead < 0:
-        raise UsageError(f"--run-ahead must be an integer from 0, not {options.run_ahead}")
-    if options.best < 1:
-        raise UsageError(f"--best must be an integer from 1, not {options.best}")
+    check_least(options, run_ahead=0, best=1)
     masks = _masks(options)
     if masks.shape[2] > MOST_COLUMNS:
         raise UsageError(f"masks must have from 1 to {MOST_COLUMNS} columns, not {masks.shape[2]}")

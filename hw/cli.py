@@ -21,6 +21,14 @@ def reporting_errors(main):
         return 1
 
 
+def check_least(options, **least):
+    """Refuse integer options that are below the least that is legal; None, for not given, is."""
+    for name, low in least.items():
+        value = getattr(options, name)
+        if value is not None and value < low:
+            raise UsageError(f"--{name.replace('_', '-')} must be an integer from {low}, not {value}")
+
+
 def add_block_arguments(parser, several=False):
     """The arguments that say which block and in which configuration."""
     parser.add_argument(

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hw.cli import UsageError, add_block_arguments, block_from, reporting_errors
+from hw.cli import UsageError, add_block_arguments, block_from, check_least, reporting_errors
 from verif import harness, simulator
 
 
@@ -16,10 +16,7 @@ def main(arguments=None):
     parser.add_argument("--waves", metavar="DIR", nargs="?", const="build/waves", help="keep waveforms in this folder")
     parser.add_argument("-n", "--count", type=int, default=harness.DEFAULT_COUNT, help="beats of stimulus, about")
     options = parser.parse_args(arguments)
-    if options.count < 1:
-        raise UsageError(f"--count must be an integer from 1, not {options.count}")
-    if options.seed < 0:
-        raise UsageError(f"--seed must be an integer from 0, not {options.seed}")
+    check_least(options, count=1, seed=0)
     block = block_from(options)
     try:
         sim = simulator.choose(options.sim)

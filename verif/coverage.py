@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hw.cli import UsageError, reporting_errors
+from hw.cli import UsageError, check_least, reporting_errors
+from hw.package import write_files
 from hw.registry import ASSEMBLIES, UNITS, make_block
 from verif import simulator, verification_report
 from verif.formal.netlist import run_yosys
@@ -106,8 +107,7 @@ def _read(path):
 
 def _constant_bits(files, top, folder):
     """``instance.signal[bit]`` of the bits that are constant whatever the inputs are."""
-    for name, text in files.items():
-        (folder / name).write_text(text)
+    write_files(folder, files)
     run_yosys(folder, [
         f"read_verilog {' '.join(files)}", f"hierarchy -check -top {top}", "proc", "flatten", "opt -full", "opt_clean",
         "write_json flat.json",
@@ -129,6 +129,7 @@ def main(arguments=None):
     parser.add_argument("-n", "--count", type=int, default=COUNT, help=f"beats of stimulus, about (default {COUNT})")
     parser.add_argument("--report", action="store_true", help=f"renew these blocks in {verification_report.PAGE}")
     options = parser.parse_args(arguments)
+    check_least(options, count=1)
     measured = {}
     try:
         for unit in tqdm(options.units or UNITS + ASSEMBLIES, desc="coverage", unit="block", disable=None):

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from hw import liberty, synth
-from hw.cli import UsageError, reporting_errors
+from hw.cli import UsageError, check_least, reporting_errors
 from hw.package import write_files
 from hw.registry import ASSEMBLIES, UNITS, make_block
 from hw.synthesis.recipes import MEMORY_PREFIX
@@ -77,6 +77,7 @@ def main(arguments=None):
     parser.add_argument("--timeout", type=int, default=300, help="seconds for a proof of equivalence (default 300)")
     parser.add_argument("--report", action="store_true", help=f"renew these blocks in {verification_report.PAGE}")
     options = parser.parse_args(arguments)
+    check_least(options, count=1, seed=0, timeout=1)
     if not options.liberty:
         print("gates: skipped, for it needs a cell library: --liberty FILE, or make gates LIBERTY=FILE")
         return 0

@@ -12,7 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hw.cli import UsageError, reporting_errors
+from hw.cli import UsageError, check_least, reporting_errors
+from hw.package import write_files
 from hw.registry import ASSEMBLIES, UNITS, make_block
 from verif import equivalence, simulator, verification_report
 from verif.formal.netlist import run_yosys
@@ -43,8 +44,7 @@ class Mutants:
         self.block, self.top, self.folder = block, block.base_name, folder
         self.width = number.bit_length()
         files = emit(block, self.top)
-        for name, text in files.items():
-            (folder / name).write_text(text)
+        write_files(folder, files)
         run_yosys(folder, [
             f"read_verilog {' '.join(files)}", f"hierarchy -check -top {self.top}", "proc",
             "opt_expr", "splitcells", "opt_clean",  # bits that nothing uses are not worth a mutant
@@ -131,9 +131,7 @@ def main(arguments=None):
     parser.add_argument("--timeout", type=int, default=60, help="seconds for a proof of equivalence (default 60)")
     parser.add_argument("--report", action="store_true", help=f"renew these blocks in {verification_report.PAGE}")
     options = parser.parse_args(arguments)
-    for name, least in (("mutants", 1), ("count", 1), ("seed", 0), ("timeout", 1)):
-        if getattr(options, name) is not None and getattr(options, name) < least:
-            raise UsageError(f"--{name} must be an integer from {least}, not {getattr(options, name)}")
+    check_least(options, mutants=1, count=1, seed=0, timeout=1)
     is_enough = True
     for unit in options.units or UNITS + ASSEMBLIES:
         try:

@@ -12,7 +12,7 @@ import time
 
 from tqdm import tqdm
 
-from hw.cli import UsageError, reporting_errors
+from hw.cli import check_least, reporting_errors
 from verif.fuzz.cases import make_case
 from verif.fuzz.run import run_case
 
@@ -27,8 +27,7 @@ def main(arguments=None):
     parser.add_argument("--case", type=int, metavar="NUMBER", help="run this case only and show what it prints")
     options = parser.parse_args(arguments)
     seed = int(time.time()) if options.seed is None else options.seed
-    if options.count < 1:
-        raise UsageError(f"--count must be an integer from 1, not {options.count}")
+    check_least(options, count=1)
     if options.case is not None:
         return _one(seed, options.case)
     print(f"seed {seed}", flush=True)
