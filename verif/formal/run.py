@@ -134,15 +134,8 @@ def _solve(engine):
         path = folder / "claims.aig"
         graph.write(path, list(_outputs(checker, "fails")))
         answer = engine(path, prop)
-        (folder / "abc.log").write_text(answer.log)
-        if answer.holds is None:
-            return Outcome(None, f"unknown after {prop.timeout} s", answer.depth)
-        if not answer.holds:
-            return Outcome(False, _counterexample(prop, checker, graph, folder, answer.depth), answer.depth)
-        missed = _missed_cover(prop, checker, graph, folder)
-        if missed:
-            return Outcome(False, missed)
-        return Outcome(depth=answer.depth)
+        unless_it_holds = _unless_it_holds(answer, prop, checker, graph, folder)
+        return unless_it_holds or _if_covered(answer.depth, prop, checker, graph, folder)
     return solve
 
 
@@ -152,13 +145,26 @@ def _search(prop, checker, graph, folder):
         path = folder / "claim.aig"
         graph.write(path, [output])
         answer = solver.search(path, prop.depth, prop.timeout, merge=True)
-        (folder / "abc.log").write_text(answer.log)
-        if answer.holds is None:
-            return Outcome(None, f"unknown after {prop.timeout} s: {name}", answer.depth)
-        if not answer.holds:
-            return Outcome(False, _counterexample(prop, checker, graph, folder, answer.depth), answer.depth)
+        unless_it_holds = _unless_it_holds(answer, prop, checker, graph, folder, f": {name}")
+        if unless_it_holds:
+            return unless_it_holds
+    return _if_covered(prop.depth, prop, checker, graph, folder)
+
+
+def _unless_it_holds(answer, prop, checker, graph, folder, what=""):
+    """The outcome that an engine's answer is, None if the claims hold."""
+    (folder / "abc.log").write_text(answer.log)
+    if answer.holds is None:
+        return Outcome(None, f"unknown after {prop.timeout} s{what}", answer.depth)
+    if not answer.holds:
+        return Outcome(False, _counterexample(prop, checker, graph, folder, answer.depth), answer.depth)
+    return None
+
+
+def _if_covered(depth, prop, checker, graph, folder):
+    """The outcome of claims that hold."""
     missed = _missed_cover(prop, checker, graph, folder)
-    return Outcome(False, missed) if missed else Outcome(depth=prop.depth)
+    return Outcome(False, missed) if missed else Outcome(depth=depth)
 
 
 def _counterexample(prop, checker, graph, folder, depth):
