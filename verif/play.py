@@ -172,7 +172,6 @@ class Player:
         self.resets += 1
         await self.reset()
 
-
     async def start(self):
         """Set everything that is driven to a value, and reset."""
         for name, value in self.bench.idle_statics().items():

@@ -206,7 +206,7 @@ class SampledArray(Block):
     def _accept_masks(self, m, units):
         """Every unit takes its bitmap of a row at the same time."""
         p = self.parameters
-        self._delivered_row = Signal(self.parameters.row_width, name="delivered_row")
+        self._delivered_row = Signal(p.row_width, name="delivered_row")
         # The number and the place of the next mask; what is older than ``seen_row`` has come through the units' queues.
         accepted = Signal(row_tag(p.row_width, p.n_places), name="accepted")
         seen_row = Signal.like(self._delivered_row, name="seen_row")

@@ -114,16 +114,14 @@ class SlotScanner(Block):
         others = Signal(self.n_slots)
         has_rest = Signal()
         moves_slot = Signal()
-        takes_row = Signal()
         m.submodules.first_one = first_one = LeadingZeroCounter(width=self.n_slots)
         m.d.comb += [
             first_one.value.eq(rest[::-1]),
             has_rest.eq(rest.any()),
             others.eq(rest & (rest - 1)),
-            takes_row.eq(self.bitmap_valid & (~has_rest | (moves_slot & ~others.any()))),
-            self.bitmap_taken.eq(takes_row),
+            self.bitmap_taken.eq(self.bitmap_valid & (~has_rest | (moves_slot & ~others.any()))),
         ]
-        with m.If(takes_row):
+        with m.If(self.bitmap_taken):
             m.d.sync += [rest.eq(self.bitmap), current.eq(self.bitmap_tag)]
         with m.Elif(moves_slot):
             m.d.sync += rest.eq(others)
