@@ -51,8 +51,12 @@ def _flip_flop():
         "    pin (CK) {\n      direction : input;\n      clock : true;\n      capacitance : 1.0;\n    }\n"
         "    pin (D) {\n      direction : input;\n      capacitance : 1.0;\n"
         f"{_constraint('setup', 0.03)}{_constraint('hold', 0.0)}    }}\n"
-        f'    pin (Q) {{\n      direction : output;\n      max_capacitance : 60;\n      function : "IQ";\n{clock_to_output}    }}\n'
-        "  }\n"
+        + "".join(
+            f"    pin ({pin}) {{\n      direction : output;\n      max_capacitance : 60;\n"
+            f'      function : "{function}";\n{clock_to_output}    }}\n'
+            for pin, function in (("Q", "IQ"), ("QN", "IQN"))
+        )
+        + "  }\n"
     )
 
 

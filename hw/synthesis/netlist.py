@@ -34,6 +34,8 @@ class Netlist:
         kind = cell["type"]
         if kind in self.library.cells:
             return pin in self.library.cells[kind].functions
+        if kind not in self.modules:  # a memory that Yosys inferred, boxed with the pins of its own cell
+            return pin == "RD_DATA"
         return self.modules[kind]["ports"][pin]["direction"] == "output"
 
     def verilog(self):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hw.synthesis.analysis import Analysis
 from hw.synthesis.buffering import add_buffers
+from hw.synthesis.complements import Complements
 from hw.synthesis.netlist import Netlist
 from hw.synthesis.resynthesis import Region, gates_of, run_abc
 from hw.synthesis.sizing import Aim, Sizer
@@ -61,6 +62,7 @@ class Recovery:
     def __init__(self, folder, module, library, tables, clock, borders, progress):
         self._folder, self._module, self._library, self._borders = folder, module, library, borders
         self._tables, self._clock, self._progress = tables, clock, progress
+        self._complements = Complements(library)
         self._mark = 0
 
     def reach(self, netlist, goal_ps, regions=REGIONS):
@@ -99,6 +101,12 @@ class Recovery:
             else:
                 step = next((smaller for smaller in STEPS if smaller < step), 0)
         return best
+
+    def with_complements(self, netlist):
+        """A netlist that uses both outputs of its flip-flops, where that saves area."""
+        netlist = netlist.copy(self._module)
+        self._complements.use(netlist, self._module)
+        return netlist
 
     def _tell(self, what, state):
         self._progress(f"{self._module} {what}: {state.area:,.0f} µm², {state.period:,.0f} ps")
@@ -159,6 +167,7 @@ class Recovery:
             mapped = run_abc(self._folder, region.blif(arrivals, requireds), script)
             if mapped is not None:
                 region.replace(mapped, self._next_mark())
+                self._complements.use(candidate, self._module)
                 sizer = self._sizer(candidate)
                 sizer.descend(aim)
                 sizer.analysis.write(candidate, self._module)
@@ -183,6 +192,7 @@ def recover(netlist, folder, top, tables, clock, goal_ps, period_worth, progress
     for module in netlist.modules_below(top):
         job = Recovery(folder, module, netlist.library, tables, clock, borders, progress)
         mapped = job.measure(netlist)
+        netlist = job.with_complements(netlist)
         state = job.search(netlist, period_worth) if goal_ps is None else job.reach(netlist, goal_ps)
         netlist = state.netlist
         borders[module] = state.sizer.analysis.border()
