@@ -27,16 +27,21 @@ PROVED = ("hash_bank_mapper", "bitonic_sorter", "data_aligner")
 
 
 class Netlist:
-    """The netlist of a block: ``verilog`` is complete, with cells and memories; ``cells`` counts its cells."""
+    """The netlist of a block: ``verilog`` is complete, with cells and memories, ``mapped`` without; ``cells`` counts.
 
-    def __init__(self, block, library_file, recipe, folder):
+    ``report`` is that of the synthesis, which ``options`` go to.
+    """
+
+    def __init__(self, block, library_file, recipe, folder, **options):
         self.block, self.top, self.folder = block, block.base_name, folder
         self.rtl = emit(block, self.top)
         write_files(folder / "rtl", self.rtl)
         sources = [folder / "rtl" / name for name in self.rtl]
-        report = synth.synthesise(sources, self.top, liberty=library_file, recipe=recipe, keep=folder / "kept")
+        options = {"liberty": library_file, "recipe": recipe, "keep": folder / "kept", **options}
+        report = synth.synthesise(sources, self.top, **options)
         kinds = report["figures"]["cells_by_type"]
-        modules = split_modules((folder / "kept" / "mapped.v").read_text())
+        self.report, self.mapped = report, (folder / "kept" / "mapped.v").read_text()
+        modules = split_modules(self.mapped)
         memories = {name: text for source in self.rtl.values() for name, text in split_modules(source).items()
                     if name.startswith(MEMORY_PREFIX)}
         self.cells = report["figures"]["cells"]

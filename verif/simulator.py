@@ -68,8 +68,15 @@ class _Verilator(cocotb_runner.Verilator):
         return [verilate, ["cp", *kept, str(self.build_dir)], make] if kept else [verilate, make]
 
 
+class _Icarus(cocotb_runner.Icarus):
+    """cocotb's Icarus runner, which lets a design write waveforms (VCD) itself."""
+
+    def _test_command(self):
+        return [["-vcd" if word == "-none" else word for word in command] for command in super()._test_command()]
+
+
 def _runner(sim):
-    return _Verilator() if sim == "verilator" else cocotb_runner.get_runner("icarus")
+    return _Verilator() if sim == "verilator" else _Icarus()
 
 
 def _build_arguments(sim, folder, files, top, waves, long, coverage):

@@ -85,9 +85,7 @@ def opensta(folder, netlist, top, clock, progress):
     """
     library = netlist.library
     (folder / NETLIST).write_text(netlist.verilog())
-    # A library's default wire load is applied unasked: without it means from a library that names none.
-    bare = re.sub(r"default_wire_load\s*:[^;\n]*;?", "", (folder / "cells.lib").read_text())
-    (folder / BARE_LIBRARY).write_text(bare)
+    write_bare_library(folder)
     progress("timing with OpenSTA")
     figures, path = _figures(folder, BARE_LIBRARY, top, library, clock)
     if library.wire_load:
@@ -98,7 +96,13 @@ def opensta(folder, netlist, top, clock, progress):
     return {"method": "opensta", "label": LABELS["opensta"], **figures}, path
 
 
-def _run(folder, script, liberty, top, library, clock):
+def write_bare_library(folder):
+    """Beside ``cells.lib`` the same without wire load, which a library's default one would be, unasked."""
+    bare = re.sub(r"default_wire_load\s*:[^;\n]*;?", "", (folder / "cells.lib").read_text())
+    (folder / BARE_LIBRARY).write_text(bare)
+
+
+def run_opensta(folder, script, liberty, top, library, clock):
     """Run a Tcl script after :data:`_SETUP` in a folder; returns what OpenSTA printed."""
     setup = _SETUP.format(
         library=liberty,
@@ -125,7 +129,7 @@ def _run(folder, script, liberty, top, library, clock):
 
 
 def _figures(folder, liberty, top, library, clock):
-    output = _run(folder, _FIGURES.format(horizon=_HORIZON_NS), liberty, top, library, clock)
+    output = run_opensta(folder, _FIGURES.format(horizon=_HORIZON_NS), liberty, top, library, clock)
     found = dict(re.findall(r"^figure (\w+) (\S+)$", output, re.MULTILINE))
     path = re.search(r"figure-path begin\n(.*?)figure-path end", output, re.DOTALL)
     # No path at all is what a library without delays leads to.
