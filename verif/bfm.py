@@ -96,6 +96,12 @@ class Source:
         self.taken_at.append(cycle)
         return True
 
+    def offer_anything(self, rng):
+        """Drive any payload, valid or not, that nobody may take."""
+        if self._payload is not None:
+            self._payload.value = rng.getrandbits(len(self._payload))
+        self._valid.value = rng.randint(0, 1)
+
     def abort(self):
         """Forget everything, as reset does."""
         self.start([], None)

@@ -13,7 +13,7 @@ from pathlib import Path
 from hw import liberty, synth
 from hw.cli import UsageError, check_least, reporting_errors
 from hw.package import write_files
-from hw.registry import ASSEMBLIES, UNITS, make_block
+from hw.registry import ASSEMBLIES, PRESETS, UNITS, make_block
 from hw.synthesis.recipes import MEMORY_PREFIX
 from hw.verilog import split_modules
 from verif import equivalence, simulator, verification_report
@@ -22,8 +22,19 @@ from verif.harness import emit, run_bench
 
 __all__ = ["Netlist", "is_equivalent"]
 
-PROVED = ("hash_bank_mapper", "bitonic_sorter", "data_aligner")
-"""Blocks whose netlist is proved equivalent in seconds."""
+PROVED = {
+    "hash_bank_mapper": PRESETS["tiny"]["hash_bank_mapper"],
+    "bitonic_sorter": PRESETS["tiny"]["bitonic_sorter"],
+    "data_aligner": PRESETS["tiny"]["data_aligner"],
+    "token_selector": {"width": 2, "height": 2, "channels": 1, "patch": 1, "n_values": 1},
+    "dot_product_unit": {"n_lanes": 1, "format": "int8"},
+    "dot_product_array": {"n_units": 2, "n_lanes": 1, "bank_depth": 2, "format": "int8"},
+    "sampled_array": {"n_units": 2, "n_lanes": 1, "n_slots": 1, "max_beats": 1, "run_ahead": 0},
+    "vector_unit": {"n_engines": 1, "n_lanes": 1, "bank_depth": 1},
+    "softmax_unit": {"n_banks": 1, "n_slots": 1},
+    "layer_norm_unit": {"n_lanes": 1, "n_slots": 1},
+}
+"""Sizes whose netlist is compared with the RTL."""
 
 
 class Netlist:

@@ -1,8 +1,8 @@
 """``python -m verif.mutate``: does a block's standard testbench notice when one gate of the emitted Verilog is wrong?
 
 Yosys makes the mutants: a pin of a gate or register inverted, stuck, or mixed with another bit. All are in one
-simulation, and an input selects one. A survivor is equivalent if ABC proves, from all registers at zero and for inputs
-of any kind, that no ready, valid or plain output ever differs from the right one, and no payload while it is valid.
+simulation, and an input selects one. A survivor is equivalent if ABC proves that it answers as the right circuit does,
+see :mod:`verif.mutant_proof`; others are played once more, with another seed and more beats.
 """
 
 import argparse
@@ -15,9 +15,10 @@ from pathlib import Path
 from hw.cli import UsageError, check_least, reporting_errors
 from hw.package import write_files
 from hw.registry import ASSEMBLIES, UNITS, make_block
-from verif import equivalence, simulator, verification_report
+from verif import simulator, verification_report
 from verif.formal.netlist import run_yosys
 from verif.harness import DEFAULT_COUNT, emit, run_job
+from verif.mutant_proof import MutantGraph
 
 __all__ = ["Mutants", "is_equivalent", "run_mutants"]
 
@@ -28,6 +29,9 @@ the operands' decoder ABC does not tell in its time whether they differ."""
 
 SIM = "verilator"
 COUNT = {"token_selector": 2700}
+MORE = 4
+"""How many times the beats a mutant gets that was neither noticed nor proved equivalent at first."""
+
 ACCEPTED = {
     "token_selector": {
         "difference_exceeds_registered: const1 at gate at token_selector.v:548[5].A[0]":
@@ -52,11 +56,18 @@ class Mutants:
             "write_rtlil mutated.il", "write_verilog -noattr mutated.v",
         ])
         self.verilog = (folder / "mutated.v").read_text()
+        self._graph = None
         self.descriptions = [_describe(line) for line in (folder / "mutants.ys").read_text().splitlines()]
 
     @property
     def numbers(self):
         return range(1, len(self.descriptions) + 1)
+
+    @property
+    def graph(self):
+        if self._graph is None:
+            self._graph = MutantGraph(self.folder, self.top)
+        return self._graph
 
 
 def _describe(line):
@@ -67,16 +78,16 @@ def _describe(line):
     return f"{words['module']}: {words['mode']} at {cell}.{words['port']}[{words['portbit']}]{wire}"
 
 
-def run_mutants(mutants, count, seed):
+def run_mutants(mutants, count, seed, numbers=None):
     """``{number: what the testbench said, or None}``; the right circuit comes first and last, and must pass."""
     verdicts = {}
-    left = [0, *mutants.numbers]
+    left = [0, *(mutants.numbers if numbers is None else numbers)]
     while left:
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
             job = {"unit": mutants.top, "parameters": mutants.block.parameters.to_dict(), "seed": seed, "count": count,
                    "mutants": [*left, 0]}
             try:
-                found = run_job(mutants.block, "verif.mutants_play", job, sim=SIM, keep=folder,
+                found = run_job(mutants.block, "verif.mutants_play", job, sim=SIM, keep=folder, long=True,
                                 edit=lambda files: {f"{mutants.top}.v": mutants.verilog})
             except simulator.SimulatorError:
                 if not Path(folder, "result.json").exists():
@@ -91,11 +102,8 @@ def run_mutants(mutants, count, seed):
 
 
 def is_equivalent(mutants, number, timeout=60):
-    """Whether a mutant answers as the right circuit does, see :func:`verif.equivalence.answer_alike`."""
-    right, mutant = ((mutants.top, {"mutsel": f"{mutants.width}'d{chosen}"}) for chosen in (0, number))
-    clocks = equivalence.clocking(mutants.verilog, mutants.top)
-    reads = ["read_rtlil mutated.il"]
-    return equivalence.answer_alike(mutants.folder, mutants.block, reads, (right, mutant), clocks, timeout)
+    """Whether a mutant is proved to answer as the right circuit does; False if it is seen not to, None if unknown."""
+    return mutants.graph.steps_alike(number, timeout) or mutants.graph.answers_alike(number, timeout)
 
 
 # The command line ----------------------------------------------------------------------------------------------------
@@ -103,21 +111,35 @@ def is_equivalent(mutants, number, timeout=60):
 
 def campaign(unit, number, count, seed, timeout):
     """Make, run and judge the mutants of a block; returns the row of the report."""
+    def tell(text):
+        print(f"{unit}: {text}", file=sys.stderr, flush=True)
+
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         mutants = Mutants(make_block(unit, "tiny"), number, seed, Path(folder))
         verdicts = run_mutants(mutants, count, seed)
-        alive = [mutant for mutant, text in verdicts.items() if text is None]
-        print(f"{unit}: {len(alive)} of {len(verdicts)} mutants are not noticed; are they equivalent?", file=sys.stderr)
-        judged = {mutant: is_equivalent(mutants, mutant, timeout) for mutant in alive}
+        alive = _unnoticed(verdicts)
+        tell(f"{len(alive)} of {len(verdicts)} mutants are not noticed; are they equivalent?")
+        equivalent = {mutant for mutant in alive if mutants.graph.steps_alike(mutant, timeout)}
+        open_ones = [mutant for mutant in alive if mutant not in equivalent]
+        tell(f"{len(equivalent)} are, {len(open_ones)} are played once more")
+        if open_ones:
+            verdicts |= run_mutants(mutants, MORE * count, seed + 1, open_ones)
+        open_ones = _unnoticed({mutant: verdicts[mutant] for mutant in open_ones})
+        judged = {mutant: mutants.graph.answers_alike(mutant, timeout) for mutant in open_ones}
     left = []
-    for mutant in alive:
+    for mutant in open_ones:
         if judged[mutant] is not True:
             text = mutants.descriptions[mutant - 1]
             told = "differs" if judged[mutant] is False else "unknown whether it differs"
             reason = next((why for start, why in ACCEPTED.get(unit, {}).items() if text.startswith(start)), "")
             left.append(f"{text}: {told}" + (f"; {reason}" if reason else ""))
-    return {"mutants": len(verdicts), "killed": len(verdicts) - len(alive), "survivors": len(left), "seed": seed,
-            "equivalent": len(alive) - len(left), "left": left, "count": count}
+    killed = len(verdicts) - len(_unnoticed(verdicts))
+    return {"mutants": len(verdicts), "killed": killed, "survivors": len(left), "seed": seed,
+            "equivalent": len(verdicts) - killed - len(left), "left": left, "count": count}
+
+
+def _unnoticed(verdicts):
+    return [mutant for mutant, text in verdicts.items() if text is None]
 
 
 def main(arguments=None):

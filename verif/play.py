@@ -79,16 +79,18 @@ class Player:
         if self.rst is None:
             return
         self.rst.value = 1
-        for end in self.sources:
-            end.abort()
         for sink in self.sinks:
             sink.start([], None)
             sink.compare = False
-        for _ in range(self.random.randint(1, 3)):
+        for _ in range(self.random.choice((1, 1, 2, 3))):
+            for source in self.sources:
+                source.offer_anything(self.random)  # what is offered during reset is not taken
             await Timer(PERIOD_NS // 2, "ns")
             self.clk.value = 1
             await Timer(PERIOD_NS // 2, "ns")
             self.clk.value = 0
+        for source in self.sources:
+            source.abort()
         self.rst.value = 0
         self.bench.forget()
         for sink in self.sinks:
@@ -188,7 +190,8 @@ class Player:
         share = max(1, count // len(PATTERNS) ** 2)
         for done, (stall, idle) in enumerate(itertools.product(PATTERNS, PATTERNS), start=1):
             await self.play(share, stall, idle)
-            await self.interrupt(share)
+            for _ in range(1 + done % 2):  # not always every other batch, for benches have kinds of batches in turn
+                await self.interrupt(share)
             progress(done / len(PATTERNS) ** 2)
         for _ in range(MORE_BATCHES):  # short runs may not have met every corner case yet
             if not self.missing_bins():

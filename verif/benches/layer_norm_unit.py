@@ -9,7 +9,7 @@ from verif.packing import join, pack
 
 LARGEST, INFINITY, ONE = 0x7BFF, FP16.infinity, 0x3C00
 EPSILONS = (1e-5, 1e-6, 1e-12, 4e-15, 1, 65000)
-KINDS = ("spread", "offset", "fine", "outlier", "steps", "subnormal", "huge", "any")
+KINDS = ("spread", "offset", "fine", "outlier", "balanced", "steps", "subnormal", "huge", "any")
 
 
 class LayerNormUnitBench(Bench):
@@ -95,7 +95,7 @@ class LayerNormUnitBench(Bench):
         corners = [(words.astype(np.uint16), chosen) for words, chosen in corners]
         if p.n_slots > 1:
             corners.insert(1, (corners[0][0][: p.n_lanes], ones[: p.n_lanes]))
-        return corners if self._turn % 2 == 0 else [corners[place] for place in rng.permutation(len(corners))]
+        return [corners[place] for place in rng.permutation(len(corners))] if self._turn else corners
 
     def _row(self):
         n = self._length() * self.parameters.n_lanes
@@ -106,11 +106,15 @@ class LayerNormUnitBench(Bench):
         rng = self.rng
         if kind == "any":
             return (rng.integers(0, INFINITY, n) | rng.integers(0, 2, n) << 15).astype(np.uint16)
+        one = rng.integers(n)
+        pair = np.isin(np.arange(n), [one, (one + 1) % n])
         values = {
             "spread": rng.normal(0, np.exp2(rng.uniform(-14, 10)), n),
             "offset": rng.normal(100, 1, n) * np.exp2(rng.uniform(-10, 5)),
             "fine": rng.normal(0, 2.0**-20, n),
             "outlier": np.where(np.arange(n) == rng.integers(n), 1000, rng.normal(0, 0.01, n)),
+            # Two outliers, the mean is near 0, and the others become subnormal numbers of any fraction.
+            "balanced": np.where(pair, 60000 * (2.0 * (np.arange(n) == one) - 1), rng.normal(0, 1, n)),
             "steps": rng.integers(0, 2, n) + np.exp2(rng.integers(-5, 11)),
             "subnormal": rng.integers(-1000, 1000, n) * 2.0**-24,
             "huge": rng.choice([-65504.0, 65504, 65472, 60000], n),

@@ -11,7 +11,7 @@ from verif.packing import join, pack
 
 INFINITY, NEGATIVE_INFINITY, NAN = FP16.infinity, FP16.infinity | FP16.sign_bit, FP16.nan
 LARGEST = 0x7BFF
-THETAS = (from_float64(FP16, 2.0**-9), 0, 0x8000, 0x3C00, 0x4000, NAN, INFINITY, 0xBC00, 1)
+THETAS = (from_float64(FP16, 2.0**-9), 0xBC00, NAN, 0x8000, 0, 0x3C00, 0x4000, INFINITY, 1)
 KINDS = ("spread", "near", "flat", "ties", "far", "huge", "tiny", "any")
 
 
@@ -29,6 +29,7 @@ class SoftmaxUnitBench(Bench):
         bins = {
             "empty_row", "one_element", "underflow_to_zero", "subnormal_result", "nan", "inf", "minus_inf_only",
             "full_row", "kept_none", "kept_all", "factor",
+            "equals_theta", "negative_theta", "nan_theta",
         }
         p = self.parameters
         several = {"ties_of_maximum", "all_equal", "infinite_ties"}
@@ -42,7 +43,6 @@ class SoftmaxUnitBench(Bench):
     def batch(self, count):
         p, rng = self.parameters, self.rng
         scale = encode_scale(float(rng.choice([1, 1 / math.sqrt(32), 1 / math.sqrt(rng.integers(1, 2000)), 0.001, 8])))
-        theta = int(THETAS[self._turn % len(THETAS)]) if self._turn % 2 else int(from_float64(FP16, rng.random()))
         rows = self._corners(scale) + [self._row(scale) for _ in range(8 + count // p.n_slots)]
         lengths = [len(row) // p.n_banks for row, _ in rows]
         scores, enable = (np.zeros((len(rows), p.n_slots * p.n_banks), dtype) for dtype in (np.uint16, bool))
@@ -50,15 +50,23 @@ class SoftmaxUnitBench(Bench):
             scores[index, : len(row)], enable[index, : len(row)] = row, elements
         factor = np.where(rng.random(len(rows)) < 0.5, ONE, rng.integers(0, 1 << 16, len(rows)))
         factor[:2] = 0x03A5, 0xC000
+        theta = self._theta(softmax(scores, enable, scale, 0, factor).values)
         self._turn += 1
         found = softmax(scores, enable, scale, theta, factor)
         return Batch(
             {"score": pack_scores(p, scores, enable, lengths, factor, rng)},
             {"probability": pack_probabilities(p, found, enable, lengths)},
-            bins=count_bins(scores, enable, lengths, found, factor, p),
+            bins=count_bins(scores, enable, lengths, found, factor, theta, p),
             statics={"scale": scale, "theta": theta},
             causes={},
         )
+
+    def _theta(self, values):
+        """A threshold of a special kind, or one of the probabilities, which is then kept, or any."""
+        if self._turn % 2:
+            return int(THETAS[self._turn // 2 % len(THETAS)])
+        finite = values[(values > 0) & (values < INFINITY)]
+        return int(self.rng.choice(finite) if len(finite) else from_float64(FP16, self.rng.random()))
 
     def _length(self):
         p = self.parameters
@@ -94,7 +102,7 @@ class SoftmaxUnitBench(Bench):
         corners = [(words.astype(np.uint16), enable) for words, enable in corners]
         if p.n_slots > 1:
             corners.insert(1, (corners[0][0][: p.n_banks], ones[: p.n_banks]))
-        return corners if self._turn % 2 == 0 else [corners[place] for place in rng.permutation(len(corners))]
+        return [corners[place] for place in rng.permutation(len(corners))] if self._turn else corners
 
     def _row(self, scale):
         n = self._length() * self.parameters.n_banks
@@ -118,7 +126,7 @@ class SoftmaxUnitBench(Bench):
         return from_float64(FP16, np.clip(values, -65504, 65504))
 
 
-def count_bins(scores, enable, lengths, found, factor, p):
+def count_bins(scores, enable, lengths, found, factor, theta, p):
     """How many rows of a batch are of which kind."""
     n_enabled = enable.sum(axis=1)
     inside = np.arange(enable.shape[1]) < np.array(lengths)[:, None] * p.n_banks
@@ -144,6 +152,9 @@ def count_bins(scores, enable, lengths, found, factor, p):
         "full_row": inside.all(axis=1) & (enable == inside).all(axis=1),
         "kept_none": finite & ~found.keep.any(axis=1),
         "kept_all": finite & (found.keep == enable).all(axis=1),
+        "equals_theta": finite & (enable & (found.values == theta) & (found.values > 0)).any(axis=1),
+        "negative_theta": finite & (0x8000 < theta <= NEGATIVE_INFINITY),
+        "nan_theta": finite & (theta & 0x7FFF > INFINITY),
         "factor": finite & (factor & 0x3FFF != ONE),
     }
     return {name: int(rows.sum()) for name, rows in kinds.items()}

@@ -1,7 +1,8 @@
 """``python -m verif.fuzz``: hostile command lines and files; the exit code says whether all of them were met well.
 
-Every case must end within 10 s (but for what is legal and carried out) with exit code 0, or with exit code 2 and one
-sentence; with no traceback, and with no file half-written. A case is made from the seed and its number alone, so that it can be run again.
+Every case must end within 10 s of processor time (but for what is legal and carried out) with exit code 0, or with exit
+code 2 and one sentence; with no traceback, and with no file half-written. A case is made from the seed and its number
+alone, so that it can be run again.
 """
 
 import argparse

@@ -24,10 +24,13 @@ from verif.fuzz.cases import OUTPUT
 __all__ = ["LIMIT_S", "Outcome", "judge", "run_case"]
 
 LIMIT_S = 10
-"""For a command line to refuse, or to get to the work that it is asked for."""
+"""Of processor time, for a command line to refuse or to get to the work that it is asked for."""
 
 _WORK_S = 90
-"""For the work itself, where a case is carried out; others may keep the machine busy."""
+"""Of processor time, for the work itself, where a case is carried out."""
+
+_PATIENCE = 6
+"""So many times the limit may pass by the clock on the wall, since others may keep the machine busy."""
 
 _MEMORY = 6 << 30
 _ACCEPTED = 77
@@ -37,7 +40,10 @@ _FEW = 16
 
 
 class Outcome:
-    """``code`` is the exit code, ``None`` for a legal request that was not carried out, or the text "hang"."""
+    """``code`` is the exit code, ``None`` for a legal request that was not carried out, or the text "hang".
+
+    ``seconds`` are of processor time.
+    """
 
     def __init__(self, code, output, errors, seconds):
         self.code, self.output, self.errors, self.seconds = code, output, errors, seconds
@@ -58,14 +64,13 @@ def _forked(case, folder, scratch):
     for name in _COMMAND_LINES:
         importlib.import_module(f"{name}.__main__")
     sys.stdout.flush()
-    begin = time.monotonic()
     child = os.fork()
     if child == 0:
         try:
             _become(case, folder, scratch)
         finally:
             os._exit(70)
-    return _await(child, scratch, begin, _WORK_S if case.carry_out else LIMIT_S)
+    return _await(child, scratch, _WORK_S if case.carry_out else LIMIT_S)
 
 
 def _become(case, folder, scratch):
@@ -99,9 +104,10 @@ def _become(case, folder, scratch):
     os._exit(code)
 
 
-def _await(child, scratch, begin, limit):
-    code = "hang"
-    while time.monotonic() - begin < limit:
+def _await(child, scratch, limit):
+    """The outcome of a forked case, which is stopped where it takes too long."""
+    code, begin, before = "hang", time.monotonic(), _spent()
+    while time.monotonic() - begin < _PATIENCE * limit and _spent_by(child) < limit:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
@@ -110,23 +116,42 @@ def _await(child, scratch, begin, limit):
     else:
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
+    seconds = _spent() - before
+    if seconds > limit:
+        code = "hang"
     paths = [scratch / name for name in ("output", "errors")]
     texts = [path.read_text(errors="replace") if path.exists() else "" for path in paths]
-    return Outcome(None if code == _ACCEPTED else code, *texts, time.monotonic() - begin)
+    return Outcome(None if code == _ACCEPTED else code, *texts, seconds)
+
+
+def _spent():
+    """Processor time of all children that have ended, with theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _spent_by(child):
+    """Processor time of a child that runs, with its own that have ended; 0 where the system does not tell."""
+    try:
+        numbers = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _command(case, folder, scratch):
-    begin = time.monotonic()
+    before = _spent()
     environment = {**os.environ, **case.environment, "PYTHONPATH": os.getcwd()}
     words = [sys.executable, "-m", *case.words]
     try:
         run = subprocess.run(
-            words, cwd=folder, env=environment, capture_output=True, stdin=subprocess.DEVNULL, timeout=_WORK_S
+            words, cwd=folder, env=environment, capture_output=True, stdin=subprocess.DEVNULL,
+            timeout=_PATIENCE * LIMIT_S,
         )
     except subprocess.TimeoutExpired:
-        return Outcome("hang", "", "", _WORK_S)
+        return Outcome("hang", "", "", _spent() - before)
     texts = [text.decode(errors="replace") for text in (run.stdout, run.stderr)]
-    return Outcome(run.returncode, *texts, time.monotonic() - begin)
+    return Outcome(run.returncode, *texts, _spent() - before)
 
 
 # What is legal and long ---------------------------------------------------------------------------------------------
@@ -169,7 +194,7 @@ def judge(outcome, before, after, folder):
     if "Traceback" in outcome.errors + outcome.output:
         return "a traceback"
     if outcome.code == "hang":
-        return f"it took more than {LIMIT_S} s, or its work more than {_WORK_S} s"
+        return f"it took more than {LIMIT_S} s of processor time, or its work more than {_WORK_S} s, or it waits for ever"
     if outcome.code not in (0, 2, None):
         return f"exit code {outcome.code}"
     if any(".writing-" in name for name in after):

@@ -22,6 +22,14 @@ def test_a_sample_is_killed(mutants):
     assert all(mutate.is_equivalent(mutants, number) for number in alive), [mutants.descriptions[n - 1] for n in alive]
 
 
+def test_what_the_testbench_notices_is_not_proved(mutants):
+    verdicts = mutate.run_mutants(mutants, count=90, seed=1)
+    noticed = [number for number, text in verdicts.items() if text is not None]
+    assert noticed
+    for number in noticed:
+        assert not mutants.graph.steps_alike(number, 60) and mutants.graph.answers_alike(number, 60) is not True
+
+
 def test_a_mutant_that_differs_is_not_called_equivalent(mutants):
     inverted = next(number for number in mutants.numbers if ": inv at" in mutants.descriptions[number - 1])
     assert mutate.is_equivalent(mutants, inverted) is False
