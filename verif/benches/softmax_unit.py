@@ -12,7 +12,7 @@ from verif.packing import join, pack
 INFINITY, NEGATIVE_INFINITY, NAN = FP16.infinity, FP16.infinity | FP16.sign_bit, FP16.nan
 LARGEST = 0x7BFF
 THETAS = (from_float64(FP16, 2.0**-9), 0xBC00, NAN, 0x8000, 0, 0x3C00, 0x4000, INFINITY, 1)
-KINDS = ("spread", "near", "flat", "ties", "far", "huge", "tiny", "any")
+KINDS = ("spread", "near", "flat", "ties", "far", "edge", "huge", "tiny", "any", "finite")
 
 
 class SoftmaxUnitBench(Bench):
@@ -48,7 +48,11 @@ class SoftmaxUnitBench(Bench):
         scores, enable = (np.zeros((len(rows), p.n_slots * p.n_banks), dtype) for dtype in (np.uint16, bool))
         for index, (row, elements) in enumerate(rows):
             scores[index, : len(row)], enable[index, : len(row)] = row, elements
-        factor = np.where(rng.random(len(rows)) < 0.5, ONE, rng.integers(0, 1 << 16, len(rows)))
+        factor = rng.integers(0, 1 << 16, len(rows))
+        kind = rng.random(len(rows))
+        factor[kind < 0.4] = ONE
+        subnormal = kind > 0.8
+        factor[subnormal] = rng.integers(1, 1 << rng.integers(1, 11, subnormal.sum()))
         factor[:2] = 0x03A5, 0xC000
         theta = self._theta(softmax(scores, enable, scale, 0, factor).values)
         self._turn += 1
@@ -113,6 +117,8 @@ class SoftmaxUnitBench(Bench):
         rng, unit = self.rng, 1 / decode_scale(scale)
         if kind == "any":
             return rng.integers(0, 1 << 16, n).astype(np.uint16)
+        if kind == "finite":
+            return (rng.integers(0, INFINITY, n) | rng.integers(0, 2, n) << 15).astype(np.uint16)
         if kind == "ties":
             return rng.choice(rng.integers(0, 0x7C00, 3), n).astype(np.uint16)
         values = {
@@ -120,6 +126,7 @@ class SoftmaxUnitBench(Bench):
             "near": rng.normal(0, unit, n) + rng.normal(0, 100 * unit),
             "flat": rng.normal(0, 0.01 * unit, n),
             "far": rng.normal(0, 40 * unit, n),
+            "edge": -rng.uniform(12, 27, n) * unit * (np.arange(n) != rng.integers(n)),  # subnormal results, down to 0
             "huge": rng.choice([-65504.0, 65504, 65472, 60000], n),
             "tiny": rng.integers(-3000, 3000, n) * 2.0**-24,
         }[kind]

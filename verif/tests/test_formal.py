@@ -17,10 +17,17 @@ from verif.formal.streams import moves, stable
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", [bug for bug in bugs.BUGS if not bug.is_deep], ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [bug for bug in bugs.BUGS if not bug.for_bench], ids=lambda bug: bug.name)
 def test_finds(bug, tmp_path):
     result = bugs.by_formal(bug, tmp_path)
     assert result.holds is False and result.verdict.startswith("fails"), result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", [bug for bug in bugs.BUGS if bug.for_bench], ids=lambda bug: bug.name)
+def test_the_testbench_finds(bug):
+    failed, checked = bugs.by_testbench(bug)
+    assert failed and checked
 
 
 @pytest.mark.slow
