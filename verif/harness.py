@@ -65,15 +65,18 @@ def emit(block, top):
 
 
 def run_bench(
-    block, *, seed=1, sim=None, count=DEFAULT_COUNT, waves=False, keep=None, edit=None, coverage=False
+    block, *, seed=1, sim=None, count=DEFAULT_COUNT, every_pair=True, waves=False, keep=None, edit=None,
+    coverage=False,
 ):
     """Play the standard testbench of a unit on its emitted Verilog; returns a :class:`Result`.
 
-    ``keep`` is a folder for what the run leaves behind; ``edit`` makes the Verilog that is simulated, ``{file: text}``,
-    from the emitted one; ``coverage`` counts lines and toggles (in Verilator).
+    ``every_pair``: all stall patterns with all idle patterns, or each once. ``keep`` is a folder for what the run leaves
+    behind; ``edit`` makes the Verilog that is simulated, ``{file: text}``, from the emitted one; ``coverage`` counts
+    lines and toggles (in Verilator).
     """
     unit = block.base_name
-    job = {"unit": unit, "parameters": block.parameters.to_dict(), "seed": seed, "count": count}
+    job = {"unit": unit, "parameters": block.parameters.to_dict(), "seed": seed, "count": count,
+           "every_pair": every_pair}
     result = run_job(block, "verif.play", job, sim=sim, waves=waves, keep=keep, edit=edit,
                      long=count >= LONG_COUNT, coverage=coverage)
     return Result(unit=unit, seed=seed, sim=simulator.choose(sim), **result)

@@ -16,6 +16,8 @@ PERIOD_NS = 10
 SHOWN = 8
 MORE_BATCHES = 60
 MORE_COUNT = 24
+EACH_ONCE = (("none", "none"), ("random", "bursty"), ("bursty", "random"))
+"""Pairs of a stall and an idle pattern with each of them once."""
 
 
 class Player:
@@ -185,14 +187,20 @@ class Player:
         await Timer(PERIOD_NS, "ns")
         await self.reset()
 
-    async def play_all(self, count, progress=lambda share: None):
-        """About ``count`` beats under all patterns, and more until every corner case has been met."""
-        share = max(1, count // len(PATTERNS) ** 2)
-        for done, (stall, idle) in enumerate(itertools.product(PATTERNS, PATTERNS), start=1):
+    async def play_all(self, count, every_pair=True, progress=lambda share: None):
+        """About ``count`` beats under all pairs of patterns, and more until every corner case has been met.
+
+        Otherwise each pattern is used once, in about a third of the time.
+        """
+        pairs = list(itertools.product(PATTERNS, PATTERNS))
+        share = max(1, count // len(pairs))
+        if not every_pair:
+            pairs = EACH_ONCE
+        for done, (stall, idle) in enumerate(pairs, start=1):
             await self.play(share, stall, idle)
-            for _ in range(1 + done % 2):  # not always every other batch, for benches have kinds of batches in turn
+            for _ in range(done % 3):  # not after every batch, for some benches have kinds of batches in turn
                 await self.interrupt(share)
-            progress(done / len(PATTERNS) ** 2)
+            progress(done / len(pairs))
         for _ in range(MORE_BATCHES):  # short runs may not have met every corner case yet
             if not self.missing_bins():
                 break
@@ -207,7 +215,8 @@ async def play(dut):
     job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
     player = Player(dut, load_bench(job["unit"], job["parameters"], job["seed"]), job["seed"])
     await player.start()
-    await player.play_all(job["count"], lambda share: Path(job["progress"]).write_text(f"{share}"))
+    await player.play_all(job["count"], job.get("every_pair", True),
+                          lambda share: Path(job["progress"]).write_text(f"{share}"))
     result = {
         "checked": player.checked,
         "failed": player.failed,
