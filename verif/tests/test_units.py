@@ -75,7 +75,7 @@ POINTS = {
         (False, {"n_lanes": 1, "n_slots": 1}),
         (True, {"n_lanes": 3, "n_slots": 5}),
         (True, {"n_lanes": 1, "n_slots": 20}),
-        (True, {"n_lanes": 17, "n_slots": 3}),
+        (True, {"n_lanes": 9, "n_slots": 3}),
     ],
 }
 

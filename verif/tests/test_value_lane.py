@@ -16,15 +16,13 @@ SEED = int(os.environ.get("SEED", "1"))
 
 
 def test_functions_of_every_word():
-    """All 65,536 words through reciprocal square root and GELU, in any order, the other functions between them."""
+    """All 65,536 words, in any order, each through one of the functions, in any order too.
+
+    What each function makes of each word, test_functions knows; here it is whether the right one is taken in time.
+    """
     rng = np.random.default_rng(SEED)
-    every = np.arange(1 << 16)
-    others = rng.integers(0, 1 << 16, (2, 1 << 12))
-    words = np.concatenate([every, every, *others])
-    operations = [VectorOp.RSQRT, VectorOp.GELU, VectorOp.EXP, VectorOp.RECIPROCAL]
-    operation = np.repeat(operations, [1 << 16, 1 << 16, 1 << 12, 1 << 12])
-    order = rng.permutation(len(words))
-    words, operation = words[order], operation[order]
+    words = rng.permutation(1 << 16)
+    operation = rng.choice([VectorOp.RSQRT, VectorOp.GELU, VectorOp.EXP, VectorOp.RECIPROCAL], len(words))
 
     block = values.ValueLane(format="fp16")
     inputs = {"operation": operation, "a": words}
@@ -39,5 +37,5 @@ def test_functions_of_every_word():
     for op in values.FUNCTIONS:
         expected[operation == op] = FUNCTIONS[VectorOp(op)](words[operation == op])
     wrong = np.flatnonzero(got != expected[:checked])
-    assert len(got) == checked > 1 << 17
+    assert len(got) == checked > 1 << 15
     assert not len(wrong), [(VectorOp(operation[row]).name, hex(words[row]), hex(got[row])) for row in wrong[:5]]
