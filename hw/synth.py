@@ -17,6 +17,7 @@ SCHEMA = 1
 MAXIMUM_PERIOD_PS = 1_000_000
 FAST_PS = 300  # what ABC aims at before a search
 ABC_PERIODS_PS = (1000, 700, 450, 250)  # what it aims at in the search of a recipe that leaves all to ABC
+MAPPED_ONCE = 60_000  # cells from which on a design is mapped by the first script only
 JOB_FILES = ("stubs.v", "fold.v", "rows.v", "cells.v", "constraints")
 
 
@@ -74,24 +75,13 @@ def synthesise(
         mode = flatten or recipe.flatten
         period_ps = period_ps or recipe.period_ps
         goal_ps = None if period_ps == recipes.SEARCH else period_ps
+        tables = None
         if library:
             text = liberty_reader.read_text(liberty)
             (folder / "cells.lib").write_text(text)
             tables = delay_tables.read(liberty, text)
         sources = _copy(files, folder)
-        searching = goal_ps is None and library is not None and not recipe.recovery
-        found = []
-        for aim_ps in ABC_PERIODS_PS if searching else [goal_ps or FAST_PS]:
-            job = recipes.commands(recipe, list(sources), top, library, folder, mode, aim_ps)
-            trace = engine.run(job, folder, progress)
-            netlist = Netlist((folder / "mapped.json").read_text(), library)
-            worth = 0
-            if searching:
-                area = figures.count(netlist, top, folder)[0]["area_um2"]
-                longest = timing.own(netlist, top, tables, clock)["worst_path_ps"] or 1
-                worth = area * longest**recipe.period_worth
-            found.append((worth, aim_ps, netlist, trace))
-        _, _, netlist, trace = min(found, key=lambda item: item[:2])
+        netlist, trace = _mapped(recipe, list(sources), top, library, tables, folder, mode, goal_ps, clock, progress)
         versions = engine.tool_versions()
         recovered, path = None, None
         if library is not None and recipe.recovery:
@@ -133,6 +123,40 @@ def synthesise(
             "critical_path": path,
             "modules": rows,
         }
+
+
+def _mapped(recipe, sources, top, library, tables, folder, mode, goal_ps, clock, progress):
+    """``(netlist, commands)`` of the best of a recipe's scripts, or of the periods that are tried in their place.
+
+    What the scripts make is compared before recovery: area, and what the period is missed by in percent as percent of
+    area. A large design is mapped once.
+    """
+    searching = goal_ps is None and library is not None and not recipe.recovery
+    tries = [(script, goal_ps or FAST_PS) for script in (recipe.abc if goal_ps and library else recipe.abc[:1])]
+    if searching:
+        tries = [(recipe.abc[0], aim_ps) for aim_ps in ABC_PERIODS_PS]
+    found = []
+    for number, (script, aim_ps) in enumerate(tries):
+        job = recipes.commands(recipe, sources, top, library, folder, mode, aim_ps, script)
+        trace = engine.run(job, folder, progress)
+        netlist = Netlist((folder / "mapped.json").read_text(), library)
+        log = (folder / "yosys.log").read_text()
+        if len(tries) == 1 or not searching and _is_large(netlist, top):
+            return netlist, trace
+        area = figures.count(netlist, top, folder)[0]["area_um2"]
+        longest = timing.own(netlist, top, tables, clock)["worst_path_ps"] or 1
+        worth = area * (longest**recipe.period_worth if searching else max(1, longest / goal_ps))
+        found.append((worth, number, netlist, trace, log))
+    _, _, netlist, trace, log = min(found, key=lambda item: item[:2])
+    (folder / "yosys.log").write_text(log)
+    (folder / "yosys.ys").write_text("".join(f"{command}\n" for command in trace))
+    return netlist, trace
+
+
+def _is_large(netlist, top):
+    """Whether a second mapping would take too long: modules were kept, or there are many cells."""
+    modules = netlist.modules_below(top)
+    return len(modules) > 1 or len(netlist.modules[top]["cells"]) > MAPPED_ONCE
 
 
 def _copy(files, folder):

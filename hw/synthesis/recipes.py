@@ -14,16 +14,17 @@ GATES = "cmos"  # Yosys' own gates for which it knows transistor counts
 class Recipe:
     """One way from RTL to cells.
 
-    ``abc`` is the script of ABC, ``{D}`` standing for the wanted delay; ``adder_cells`` maps rows of adders to the
-    library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock gate in place of a
-    multiplexer each; ``recovery`` works on the mapped netlist by its timing (:mod:`hw.synthesis.recovery`);
-    ``period_ps``, a number or "search", and ``flatten`` are what is used unless something else is asked for. A search
-    ends where a percent less of the period costs more than ``period_worth`` percent of area.
+    ``abc`` are scripts of ABC, ``{D}`` standing for the wanted delay, of which the best is taken; ``adder_cells`` maps
+    rows of adders to the library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock
+    gate in place of a multiplexer each; ``recovery`` works on the mapped netlist by its timing
+    (:mod:`hw.synthesis.recovery`); ``period_ps``, a number or "search", and ``flatten`` are what is used unless
+    something else is asked for. A search ends where a percent less of the period costs more than ``period_worth``
+    percent of area.
     """
 
     name: str
     doc: str
-    abc: str
+    abc: tuple[str, ...]
     adder_cells: bool = True
     clock_gates: bool = True
     recovery: bool = True
@@ -41,19 +42,22 @@ RECIPES = {
         Recipe(
             "area",
             "small area at the wanted period: structural choices, exact-area mapping, buffering, sizing",
-            "strash; dch -f; amap; topo; buffer -c -N 20; topo; upsize {D}; dnsize {D}; stime -p",
+            tuple(
+                f"strash; {choices}; amap; topo; buffer -c -N 20; topo; upsize {{D}}; dnsize {{D}}; stime -p"
+                for choices in ("dch -f", "dch")
+            ),
         ),
         Recipe(
             "speed",
             "short delay: structure of the RTL kept, fast gates, then the shortest period that is worth its area",
-            "strash; map -a -B 0.9; topo; buffer -c; upsize {D}; dnsize {D}; stime -p",
+            ("strash; map -a -B 0.9; topo; buffer -c; upsize {D}; dnsize {D}; stime -p",),
             period_ps=SEARCH,
             period_worth=1.5,
         ),
         Recipe(
             "A",
             "the recipe under which the published peers were measured; flat, adders as plain logic",
-            "&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",
+            ("&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",),
             adder_cells=False,
             clock_gates=False,
             recovery=False,
@@ -69,8 +73,10 @@ def abc(script, period_ps):
     return f"abc -liberty cells.lib -constr constraints -D {period_ps:g} -script +{script}"
 
 
-def commands(recipe, files, top, library, folder, flatten, period_ps):
+def commands(recipe, files, top, library, folder, flatten, period_ps, script):
     """The job for :mod:`hw.synthesis.worker`: Yosys commands and steps, from Verilog files to a mapped netlist.
+
+    ``script`` is one of the recipe's for ABC.
 
     Without a library the design is mapped to Yosys' own gates. The job runs inside ``folder``, which has the files and
     the unpacked library as ``cells.lib``, so that commands name files without a path.
@@ -117,7 +123,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps):
         job += ["dfflibmap -liberty cells.lib", "opt -fast"]
         if adder_cells:
             job += ["techmap -map cells.v", "techmap", "opt -fast"]
-        job += [f"# mapping to {library.name}", abc(recipe.abc, period_ps)]
+        job += [f"# mapping to {library.name}", abc(script, period_ps)]
     job += [
         "# counting",
         "opt_clean -purge",
