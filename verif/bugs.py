@@ -53,6 +53,7 @@ _KEYS = {"n": 8, "key_width": 3, "payload_width": 3, "stable": True}
 _CORE = PRESETS["tiny"]["core"]
 _SOFTMAX = {"n_banks": 2, "n_slots": 4}
 _NORM = {"n_lanes": 2, "n_slots": 4}
+_VECTOR = {"n_engines": 2, "n_lanes": 2, "bank_depth": 4}
 _ARRAY = {"n_units": 2, "n_lanes": 1, "bank_depth": 4}
 _LATENT = {"width": 4, "height": 3, "channels": 1, "patch": 2, "n_values": 2}
 
@@ -121,6 +122,10 @@ BUGS = [
         r"if \(rst\) slot <= \d+'h0+;\n\s*else if", "if", "layer_norm_unit", _NORM, for_bench=True),
     Bug("a sum of squares survives a reset", "layer_norm_unit", "LayerNormUnit", _NORM,
         r"if \(rst\) begun <= 1'h0;\n\s*else if", "if", "layer_norm_unit", _NORM, for_bench=True),
+    Bug("an open sum survives a reset", "vector_unit", "VectorUnit", _VECTOR,
+        r"if \(rst\) sum_fresh <= 1'h1;\n\s*else if", "if", "vector_unit", _VECTOR, for_bench=True),
+    Bug("an open maximum survives a reset", "vector_unit", "VectorUnit", _VECTOR,
+        r"if \(rst\) maximum_fresh <= 1'h1;\n\s*else if", "if", "vector_unit", _VECTOR, for_bench=True),
     Bug("an open dot product survives a reset", "dot_product_unit", "DotProductUnit", {"n_lanes": 2},
         r"if \(rst\) open_sum <= 1'h0;\n\s*else if", "if", "dot_product_unit", {"n_lanes": 2}, for_bench=True),
     Bug("a beat before the units survives a reset", "dot_product_array", "DotProductArray", _ARRAY,

@@ -171,7 +171,7 @@ class Player:
         self.begin(batch, self.random.choice(PATTERNS), self.random.choice(PATTERNS))
         for sink in self.sinks:
             sink.compare = False
-        for _ in range(self.random.randint(1, 3 * self.bench.latency + count)):
+        for _ in range(self.random.randint(1, self.random.choice((1, 3)) * self.bench.latency + count)):
             await self.step()
         self.resets += 1
         await self.reset()

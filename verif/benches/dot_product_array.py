@@ -23,8 +23,12 @@ class DotProductArrayBench(Bench):
         self._words = DotProductUnitBench(DotProductUnit(**p.unit()), seed)
         self._width = 8 if p.format == "int8" else 16
         self._address_width = (p.bank_depth - 1).bit_length()
+        self._was_reset = False
         if p.n_units == 1:
             self.required_bins -= {"different_addresses"}
+
+    def forget(self):
+        self._was_reset = True
 
     def batch(self, count):
         p = self.parameters
@@ -76,7 +80,8 @@ class DotProductArrayBench(Bench):
         query, _ = self._words.operands(count)
         last = self.rng.random(count) < 0.5
         last[-1] = True
-        first = np.append(True, last[:-1]) & (self.rng.random(count) < 0.5)
+        first = np.append(not self._was_reset, last[:-1]) & (self.rng.random(count) < 0.5)
+        self._was_reset = False
         return query, first.tolist(), last.tolist()
 
 

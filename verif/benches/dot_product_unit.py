@@ -26,11 +26,16 @@ class DotProductUnitBench(Bench):
         self._width = self._format.width if self._format else 8
         self._kinds = INTEGER_KINDS if self._format is None else FLOAT_KINDS
         self._turn = 0
+        self._was_reset = False
 
     @property
     def required_bins(self):
         bins = {"zero_sum", "cancellation", "length_one", "multi_beat", "first_mid"}
         return frozenset(bins | ({"extreme"} if self._format is None else {"nan", "inf", "subnormal", "overflow"}))
+
+    def forget(self):
+        """Reset ends a sum that is open: the first dot product after it need not say first."""
+        self._was_reset = True
 
     def batch(self, count):
         p = self.parameters
@@ -48,7 +53,8 @@ class DotProductUnitBench(Bench):
                 last += [False] * cut
                 begins, bins["first_mid"] = True, bins["first_mid"] + 1
             else:
-                begins = self.rng.random() < 0.5
+                begins = not self._was_reset and self.rng.random() < 0.5
+            self._was_reset = False
             queries.append(query)
             keys.append(key)
             first += [begins] + [False] * (n_beats - 1)

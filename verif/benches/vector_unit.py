@@ -16,7 +16,7 @@ UNDEFINED_CODES = sorted(set(range(32)) - {int(op) for op in VectorOp})
 
 
 class VectorUnitBench(Bench):
-    """Batches write the banks first and begin their accumulations with ``first``."""
+    """Batches write the banks first and begin their accumulations with ``first``, but for the first one after reset."""
 
     unit = "vector_unit"
     required_bins = frozenset({op.name.lower() for op in VectorOp}) | {
@@ -34,10 +34,14 @@ class VectorUnitBench(Bench):
             align_width=p.align_width, max_terms=p.max_terms,
         )
         self.format = FORMATS[p.format]
+        self._was_reset = False
         # A few rows of each bank, with its ends: deep banks need not be filled.
         self.addresses = np.unique(np.linspace(0, p.bank_depth - 1, 6).astype(np.int64))
         address_width = max(1, (p.bank_depth - 1).bit_length())
         self.outside = np.arange(p.bank_depth, 1 << address_width)[:3]
+
+    def forget(self):
+        self._was_reset = True
 
     def program(self, commands):
         """The batch of any commands that write what they read."""
@@ -55,9 +59,11 @@ class VectorUnitBench(Bench):
             parts.append(self.rng.choice([self._mixed, self._mixed, self._rows, self._extremes, self._maxima,
                                            self._after_write])())
         commands = Commands.join(*parts)
-        for kind in (ADDING_OPS, (VectorOp.MAXIMUM,)):
-            begins = np.flatnonzero(np.isin(commands.operation, kind))
-            commands.first[begins[:1]] = True
+        if not self._was_reset:  # reset begins accumulations anew, another batch may have left one open
+            for kind in (ADDING_OPS, (VectorOp.MAXIMUM,)):
+                begins = np.flatnonzero(np.isin(commands.operation, kind))
+                commands.first[begins[:1]] = True
+        self._was_reset = False
         self._limit_terms(commands)
         return self.program(commands)
 
