@@ -98,9 +98,14 @@ def measured(folder):
 def render(text):
     """README text with every generated part renewed."""
     for name, content in (("blocks", block_table()), ("figures", figure_table())):
-        begin, end = f"<!-- begin {name} (generated: make readme) -->", f"<!-- end {name} -->"
-        if begin not in text or end not in text:
-            raise ValueError(f"README.md lacks the markers of its generated part {name!r}")
-        head, rest = text.split(begin)
-        text = f"{head}{begin}\n{content}\n{end}{rest.split(end)[1]}"
+        text = with_generated(text, "README.md", name, "make readme", content)
     return text
+
+
+def with_generated(text, file, name, command, content):
+    """The text of a file with new content between the markers of a generated part."""
+    begin, end = f"<!-- begin {name} (generated: {command}) -->", f"<!-- end {name} -->"
+    if begin not in text or end not in text:
+        raise ValueError(f"{file} lacks the markers of its generated part {name!r}")
+    head, rest = text.split(begin)
+    return f"{head}{begin}\n{content}\n{end}{rest.split(end)[1]}"

@@ -2,7 +2,8 @@
 
 The baseline (``docs/synthesis_baseline.json``) holds a library's figures and, for machines without that library, those
 of Yosys' own gates. A loss of more than 3 % of area or 5 % of delay is an error until a new baseline is written, which
-also adds the figures to the history (``docs/synthesis_history.csv``), and the history is drawn.
+also adds the figures to the history (``docs/synthesis_history.csv``), draws it, and renews the table of points in
+``docs/synthesis.md``.
 """
 
 import csv
@@ -21,11 +22,13 @@ from tabulate import tabulate
 from hw import liberty, synth
 from hw.cli import UsageError
 from hw.package import build_package, write_files
+from hw.readme import with_generated
 from hw.registry import make_block
 
 BASELINE = Path("docs/synthesis_baseline.json")
 HISTORY = Path("docs/synthesis_history.csv")
 PLOT = Path("docs/synthesis_history.svg")
+PAGE = Path("docs/synthesis.md")
 GENERIC = "generic"
 AREA_LOSS, DELAY_LOSS = 0.03, 0.05
 COLUMNS = ("date", "commit", "library", "point", "recipe", "cells", "flip_flops", "area", "delay")
@@ -66,10 +69,14 @@ POINTS = (
     Point("fma", "fma:FusedMultiplyAdd", quick=True, recipes=_ALL),
     Point("sorter-16", "bitonic_sorter", {"n": 16, "network": "odd_even"}, 900, recipes=_ALL),
     Point("sorter-16-fast", "bitonic_sorter", {"n": 16, "network": "odd_even", "layers_per_stage": 1}, 460),
-    Point("selector-64", "token_selector", _SELECTOR, 900),
+    Point("sorter-64", "bitonic_sorter", {"n": 64, "network": "odd_even"}, 910),
+    Point("selector-64", "token_selector", {**_SELECTOR, "reference": "last", "bounds": 2}, 900),
+    Point("selector-64-previous", "token_selector", _SELECTOR, 900),
     Point("dot-int8-16", "dot_product_unit", {"n_lanes": 16, "format": "int8"}, 950),
+    Point("dot-bf16-16", "dot_product_unit", {"n_lanes": 16, "format": "bf16"}),
     Point("dot-fp16-4", "dot_product_unit", {"n_lanes": 4}),
     Point("dot-fp16-16", "dot_product_unit", {"n_lanes": 16}, recipes=("area", "A")),
+    Point("dot-fp16-64", "dot_product_unit", {"n_lanes": 64}, 1050),
 )
 
 
@@ -211,10 +218,35 @@ def _write(library, figures, baseline):
         csv.DictWriter(added, COLUMNS, lineterminator="\n").writerows(rows)
         text += added.getvalue()
         files = {BASELINE.name: json.dumps(baseline, indent=1) + "\n", HISTORY.name: text}
+        if PAGE.exists():
+            files[PAGE.name] = page(PAGE.read_text(), baseline)
         write_files(BASELINE.parent, files)
         plot(text)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise UsageError(f"cannot write the baseline: {error}") from None
+
+
+def page(text, baseline):
+    """The text of ``docs/synthesis.md`` with the table of points renewed."""
+    return with_generated(text, str(PAGE), "points", "make synth-check UPDATE=1", _points_table(baseline))
+
+
+def _points_table(baseline):
+    rows = []
+    for library, figures in baseline.items():
+        for point in POINTS if library != GENERIC else ():
+            settings = " ".join(f"{name}={value}" for name, value in point.parameters.items())
+            for recipe in point.recipes:
+                if values := figures.get(f"{point.name} {recipe}"):
+                    period = "search" if recipe == "speed" else f"{point.period_ps:,.0f}"
+                    row = [point.name, f"`{point.unit.split(':')[-1]}`", settings, recipe, period]
+                    rows.append(row + [f"{values[key]:,.0f}" for key in ("flip_flops", "area", "delay")])
+    headers = ["point", "block", "parameters", "recipe", "wanted ps", "flip-flops", "µm²", "worst path ps"]
+    align = ["left"] * 4 + ["right"] * 4
+    libraries = ", ".join(name for name in baseline if name != GENERIC)
+    return tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True, colalign=align) + (
+        f"\n\nLibrary {libraries}; no wire load, registers at inputs and outputs included."
+    )
 
 
 def _commit():

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from verif import mini_liberty
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """Baseline, history and picture in a folder of the test's own, with one small point."""
-    for name in ("BASELINE", "HISTORY", "PLOT"):
+    for name in ("BASELINE", "HISTORY", "PLOT", "PAGE"):
         monkeypatch.setattr(check, name, tmp_path / getattr(check, name).name)
     point = check.Point("hash", "hash_bank_mapper", {"n_columns": 64, "n_banks": 4}, 500, quick=True)
     monkeypatch.setattr(check, "POINTS", (point,))
@@ -81,3 +82,18 @@ def test_the_committed_baseline_has_every_quick_point():
         for row in csv.DictReader(io.StringIO(check.HISTORY.read_text()))
     }
     assert rows >= {(library, name) for library, figures in baseline.items() for name in figures}
+
+
+def test_the_table_of_points_is_that_of_the_baseline():
+    committed = Path("docs/synthesis.md").read_text()
+    assert check.page(committed, json.loads(Path("docs/synthesis_baseline.json").read_text())) == committed
+
+
+def test_a_new_baseline_renews_the_table_of_points(files):
+    begin = "<!-- begin points (generated: make synth-check UPDATE=1) -->"
+    check.PAGE.write_text(f"{begin}\nold\n<!-- end points -->\nrest")
+    assert run("--liberty", files / "mini.lib", "--update") == 0
+    text = check.PAGE.read_text()
+    assert "| hash" in text and "n_columns=64 n_banks=4" in text and "old" not in text and text.endswith("rest")
+    check.PAGE.write_text("no markers")
+    assert run("--liberty", files / "mini.lib", "--update") == 2
