@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.arith.compressor import Heap
+from hw.arith.compressor import FullAdderRow, HalfAdderRow, Heap
 from hw.block import Block
 from hw.params import Parameters, flag, integer
 from hw.pipeline import Pipeline
 
-__all__ = ["UnsignedMultiplier", "TruncatedMultiplier", "add_unsigned_product", "add_signed_product", "add_square",
+__all__ = ["UnsignedMultiplier", "RecodedMultiplier", "TruncatedMultiplier", "add_unsigned_product", "add_signed_product", "add_square",
            "signed_product_constant"]
 
 
@@ -86,6 +86,83 @@ class UnsignedMultiplier(Block):
         add_unsigned_product(m, heap, self.multiplicand, self.multiplier, "partial")
         m.d.comb += self.product.eq(heap.total())
         return m
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecodedMultiplierParameters(MultiplierParameters):
+    registered: bool = flag(True, doc="whether there is a register row behind the recoding")
+
+
+class RecodedMultiplier(Block):
+    """``product = multiplicand * multiplier``, unsigned and exact, of the operands an advance ago.
+
+    The multiplier is recoded in front of its registers to digits of two bits, each of which selects nothing, the
+    multiplicand, twice or three times it; three times it is found there too. So there are half as many rows to add
+    behind the registers, in two levels of full adders less (11 bits: three). An odd bit left on top is a digit of its own.
+    Combinational if not registered.
+    """
+
+    Parameters = RecodedMultiplierParameters
+    members_doc = UnsignedMultiplier.members_doc
+    _ADVANCE_DOC = {"advance": "lock-step enable of the registers"}
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
+            **({"advance": In(1)} if p.registered else {}),
+            "multiplicand": In(p.multiplicand_width),
+            "multiplier": In(p.multiplier_width),
+            "product": Out(p.multiplicand_width + p.multiplier_width),
+        })
+        if self.registered:
+            self.members_doc = self._ADVANCE_DOC | self.members_doc
+
+    @property
+    def latency(self):
+        return int(self.registered)
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, advance=self.advance) if self.registered else None
+
+        def keep(value, name):
+            return pipe.register(value, name=name) if self.registered else value
+
+        once = keep(self.multiplicand, "once")
+        if self.multiplier_width > 1:
+            triple = Cat(once[0], keep(_triple(m, self.multiplicand), "triple"))
+        heap = Heap(m, "heap", len(self.product), inverted=True)
+        for low in range(0, self.multiplier_width, 2):
+            digit = self.multiplier[low:low + 2]
+            if len(digit) == 1:
+                (is_one,) = keep(digit, "selects_top")
+                chosen = once & is_one.replicate(len(once))
+            else:
+                selects = Cat(digit[0] & ~digit[1], digit[1] & ~digit[0], digit.all())
+                selects = keep(selects, f"selects_{low}")
+                multiples = (once, Cat(Const(0, 1), once), triple)
+                chosen = Const(0, 1)
+                for is_chosen, multiple in zip(selects, multiples, strict=True):
+                    chosen |= multiple & is_chosen.replicate(len(multiple))
+            row = Signal(len(chosen), name=f"partial_{low}")
+            m.d.comb += row.eq(~chosen)
+            heap.add(row, low)
+        m.d.comb += self.product.eq(heap.total())
+        return m
+
+
+def _triple(m, value):
+    """Three times a value, without its lowest bit, which is the value's own: a chain of adders."""
+    total, carry = [], []
+    for index in range(1, len(value) + 1):
+        addends = [*value[index:index + 1], value[index - 1], *carry]
+        if len(addends) == 1:
+            total += addends
+            continue
+        adder = m.submodules[f"triple_{index}"] = (FullAdderRow if len(addends) == 3 else HalfAdderRow)(width=1)
+        m.d.comb += [getattr(adder, port).eq(addend) for port, addend in zip("abc", addends)]
+        total.append(adder.sum)
+        carry = [adder.carry]
+    return Cat(*total, *carry)
 
 
 @dataclass(frozen=True, kw_only=True)

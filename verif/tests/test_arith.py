@@ -1,6 +1,7 @@
 """The arithmetic blocks by themselves, in Amaranth's simulator, against Python integers and the rounding model."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from golden import dot_product_unit, floats
 from hw.arith.compressor import Heap, dadda_heights, n_levels, reduced_heights, row_spans
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.maximum import DigitMaximum
-from hw.arith.multiplier import UnsignedMultiplier, add_signed_product
+from hw.arith.multiplier import RecodedMultiplier, UnsignedMultiplier, add_signed_product
 from hw.arith.rounding import FloatRounder
 from hw.arith.shifter import LogShifter
 from hw.block import Block
@@ -47,12 +48,13 @@ def signed(value, width):
     return value - (value >> width - 1 << width)
 
 
-@pytest.mark.parametrize("widths", [(11, 11), (8, 8), (1, 1), (1, 5), (24, 24), (3, 7)])
-def test_unsigned_multiplier(widths):
+@pytest.mark.parametrize("kind", [UnsignedMultiplier, partial(RecodedMultiplier, registered=False)])
+@pytest.mark.parametrize("widths", [(11, 11), (8, 8), (1, 1), (1, 5), (24, 24), (3, 7), (2, 2), (2, 3), (7, 1)])
+def test_unsigned_multiplier(kind, widths):
     rng = random.Random(SEED)
     pairs = [tuple(rng.getrandbits(width) for width in widths) for _ in range(60)]
     pairs += [tuple((1 << width) - 1 for width in widths), (0, 0)]
-    block = UnsignedMultiplier(multiplicand_width=widths[0], multiplier_width=widths[1])
+    block = kind(multiplicand_width=widths[0], multiplier_width=widths[1])
     results = simulate(block, [{"multiplicand": a, "multiplier": b} for a, b in pairs], ["product"])
     assert results == [(a * b,) for a, b in pairs]
 

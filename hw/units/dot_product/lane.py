@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
 from hw.arith.leading_zeros import LeadingZeroCounter
-from hw.arith.multiplier import UnsignedMultiplier
+from hw.arith.multiplier import RecodedMultiplier, UnsignedMultiplier
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import float_format
@@ -20,6 +20,9 @@ __all__ = ["REFERENCE_ONES", "Window", "LaneDecoder", "LaneDistance", "LaneAlign
 
 REFERENCE_ONES = 2
 """Lowest bits of a reference that are ones."""
+
+RECODED_FROM = 9
+"""Bits of a significand from which on a recoded multiplier pays: a shorter one is fast enough without."""
 
 
 @dataclass(frozen=True)
@@ -334,9 +337,17 @@ class DotProductLane(Block):
         pipe = Pipeline(m, advance=self.advance)
         sizes = {"format": self.format, "align_width": self.align_width}
         m.submodules.decoder = decoder = LaneDecoder(**sizes)
-        m.submodules.multiplier = multiplier = UnsignedMultiplier(
-            multiplicand_width=len(decoder.query_significand), multiplier_width=len(decoder.key_significand)
-        )
+        widths = {
+            "multiplicand_width": len(decoder.query_significand), "multiplier_width": len(decoder.key_significand)
+        }
+        factor_stages = self.search_stages
+        if len(decoder.query_significand) < RECODED_FROM:
+            m.submodules.multiplier = multiplier = UnsignedMultiplier(**widths)
+        else:
+            # Its own registers are the last ones of the factors.
+            m.submodules.multiplier = multiplier = RecodedMultiplier(**widths)
+            m.d.comb += multiplier.advance.eq(self.advance)
+            factor_stages -= 1
         m.submodules.distance = distance = LaneDistance(**sizes)
         m.submodules.aligner = aligner = LaneAligner(**sizes)
         m.d.comb += [
@@ -347,10 +358,8 @@ class DotProductLane(Block):
             )),
             self.effective.eq(decoder.effective),
             self.counts.eq(decoder.counts),
-            multiplier.multiplicand.eq(
-                pipe.register(decoder.query_significand, name="query", stages=self.search_stages)
-            ),
-            multiplier.multiplier.eq(pipe.register(decoder.key_significand, name="key", stages=self.search_stages)),
+            multiplier.multiplicand.eq(pipe.register(decoder.query_significand, name="query", stages=factor_stages)),
+            multiplier.multiplier.eq(pipe.register(decoder.key_significand, name="key", stages=factor_stages)),
             self.negative.eq(pipe.register(decoder.sign, name="sign", stages=self.search_stages)),
             aligner.product.eq(pipe.register(multiplier.product, name="product")),
             aligner.sign.eq(pipe.register(self.negative, name="product_sign")),

@@ -10,7 +10,7 @@ from hw.arith.end_around import EndAroundAdder
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.maximum import DigitMaximum
 from hw.arith.modular_multiplier import ConstantModularMultiplier, ModularMultiplier
-from hw.arith.multiplier import TruncatedMultiplier, UnsignedMultiplier
+from hw.arith.multiplier import RecodedMultiplier, TruncatedMultiplier, UnsignedMultiplier
 from hw.arith.rounding import RoundPack, SubnormalDistance, SubnormalShift
 from hw.arith.shifter import LogShifter
 from hw.arith.sorting_network import CompareExchangeRow
@@ -249,6 +249,10 @@ PROPERTIES = [
     Property("building_blocks", "product of all pairs", UnsignedMultiplier,
              [{"multiplicand_width": a, "multiplier_width": b}
               for a, b in ((11, 11), (8, 8), (9, 1), (9, 5), (12, 9), (12, 11))],
+             multiplies, engine="exhaustive", quick=True),
+    Property("building_blocks", "product of all pairs", RecodedMultiplier,
+             [{"multiplicand_width": a, "multiplier_width": b, "registered": False}
+              for a, b in ((11, 11), (9, 1), (9, 5), (1, 6), (2, 3))],
              multiplies, engine="exhaustive", quick=True),
     Property("building_blocks", "product of all pairs modulo a power of two", ModularMultiplier,
              [{"width": width} for width in (1, 2, 6, 9, 12)], multiplies, engine="exhaustive", quick=True),
