@@ -152,13 +152,18 @@ def _zero_times_large(fmt, rng, shape):
 
 
 def _subnormal_tie(fmt, rng, shape):
-    """A sum just above, on or just below halfway between two subnormals of the narrow format, of any size."""
+    """A sum just above, on or just below halfway between two subnormals of the narrow format, of any size.
+
+    What is beside the middle may be as near as a bit or two below it, or far: the rounding's shifter loses it in any of
+    its steps. The middle mostly has an even number below it, which a tie goes to, and often few bits: a long shift.
+    """
     shape = (1 if shape[1] > 1 else 2, shape[1])
     query, key = np.zeros((2, *shape), np.int64)
-    odd = 2 * int(rng.integers(0, 1 << rng.integers(0, fmt.fraction_width))) + 1
+    odd = 4 * int(rng.integers(0, 1 << rng.choice([0, 1, 2, rng.integers(fmt.fraction_width - 1)])))
+    odd += int(rng.choice([1, 1, 3]))
     query.flat[0], key.flat[0] = odd, _one(fmt) - (1 << fmt.fraction_width)
-    tiny = max(1, fmt.bias - 20) << fmt.fraction_width
-    query.flat[-1], key.flat[-1] = int(rng.integers(4) > 0), tiny | int(rng.integers(2)) * fmt.sign_bit
+    beside = max(1, fmt.bias - int(rng.integers(2, 21))) << fmt.fraction_width
+    query.flat[-1], key.flat[-1] = int(rng.integers(4) > 0), beside | int(rng.integers(2)) * fmt.sign_bit
     return [query, key]
 
 
