@@ -29,6 +29,7 @@ class Player:
         self.messages, self.failed, self.cycle = [], 0, 0
         self.bins, self.stalls, self.idles, self.resets = {}, 0, 0, 0
         self.where = "start"
+        self.delivered = 0  # beats at all outputs
         self.full_rate, self.held_up = (), 0  # the clock in which a result was held up last
         streams = bench.streams()
         self.sources = [Source(dut, name) for name in streams["inputs"]]
@@ -54,6 +55,7 @@ class Player:
             end.drive()
         await Timer(PERIOD_NS // 2, "ns")
         moved = [end.sample(self.cycle) for end in (*self.sources, *self.sinks)]
+        self.delivered += sum(moved[len(self.sources):])
         self.check_waits(moved)
         if self.clk is not None:
             self.clk.value = 1
@@ -163,7 +165,7 @@ class Player:
                     break
 
     async def interrupt(self, count):
-        """Reset in mid-flight, after any number of cycles and with stalled outputs among them."""
+        """Reset in mid-flight, after any number of cycles or results and with stalled outputs among them."""
         self.where = "reset in mid-flight"
         if self.rst is None:
             return
@@ -171,8 +173,14 @@ class Player:
         self.begin(batch, self.random.choice(PATTERNS), self.random.choice(PATTERNS))
         for sink in self.sinks:
             sink.compare = False
-        for _ in range(self.random.randint(1, self.random.choice((1, 3)) * self.bench.latency + count)):
+        longest = 3 * self.bench.latency + self.bench.longest_silence + count
+        steps = self.random.randint(1, longest)
+        results = float("inf")
+        if self.random.random() < 0.5:  # while results come out
+            results, steps = self.delivered + self.random.randint(1, count), 2 * longest
+        while steps and self.delivered < results:
             await self.step()
+            steps -= 1
         self.resets += 1
         await self.reset()
 
