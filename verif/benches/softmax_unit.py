@@ -12,7 +12,7 @@ from verif.packing import join, pack
 INFINITY, NEGATIVE_INFINITY, NAN = FP16.infinity, FP16.infinity | FP16.sign_bit, FP16.nan
 LARGEST = 0x7BFF
 THETAS = (from_float64(FP16, 2.0**-9), 0xBC00, NAN, 0x8000, 0, 0x3C00, 0x4000, INFINITY, 1)
-KINDS = ("spread", "near", "flat", "ties", "far", "edge", "huge", "tiny", "any", "finite")
+KINDS = ("spread", "near", "flat", "ties", "far", "edge", "gap", "huge", "tiny", "any", "finite")
 
 
 class SoftmaxUnitBench(Bench):
@@ -43,7 +43,7 @@ class SoftmaxUnitBench(Bench):
     def batch(self, count):
         p, rng = self.parameters, self.rng
         scale = encode_scale(float(rng.choice([1, 1 / math.sqrt(32), 1 / math.sqrt(rng.integers(1, 2000)), 0.001, 8])))
-        rows = self._corners(scale) + [self._row(scale) for _ in range(8 + count // p.n_slots)]
+        rows = self._corners(scale) + [self._row(scale) for _ in range(self._n_rows(count))]
         lengths = [len(row) // p.n_banks for row, _ in rows]
         scores, enable = (np.zeros((len(rows), p.n_slots * p.n_banks), dtype) for dtype in (np.uint16, bool))
         for index, (row, elements) in enumerate(rows):
@@ -71,6 +71,10 @@ class SoftmaxUnitBench(Bench):
             return int(THETAS[self._turn // 2 % len(THETAS)])
         finite = values[(values > 0) & (values < INFINITY)]
         return int(self.rng.choice(finite) if len(finite) else from_float64(FP16, self.rng.random()))
+
+    def _n_rows(self, count):
+        """Besides the corner cases; short ones are more, but not as many as there is time for."""
+        return 8 + count // (self.parameters.n_slots, 2, 1 + self.parameters.n_slots // 2)[self._turn % 3]
 
     def _length(self):
         p = self.parameters
@@ -121,12 +125,14 @@ class SoftmaxUnitBench(Bench):
             return (rng.integers(0, INFINITY, n) | rng.integers(0, 2, n) << 15).astype(np.uint16)
         if kind == "ties":
             return rng.choice(rng.integers(0, 0x7C00, 3), n).astype(np.uint16)
+        base = 2.0 ** rng.uniform(5, 16)
         values = {
             "spread": rng.normal(0, 5 * unit, n),
             "near": rng.normal(0, unit, n) + rng.normal(0, 100 * unit),
             "flat": rng.normal(0, 0.01 * unit, n),
             "far": rng.normal(0, 40 * unit, n),
             "edge": -rng.uniform(12, 27, n) * unit * (np.arange(n) != rng.integers(n)),  # subnormal results, down to 0
+            "gap": base - 2.0 ** rng.integers(-6, 16, n) * (np.arange(n) != rng.integers(n)),  # differences of one bit
             "huge": rng.choice([-65504.0, 65504, 65472, 60000], n),
             "tiny": rng.integers(-3000, 3000, n) * 2.0**-24,
         }[kind]
