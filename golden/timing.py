@@ -35,8 +35,8 @@ class Latencies:
     array_end: int = 1          # from a row's report to where its results can be read
     softmax: int = 36           # from start to where a row of one step can be read
     softmax_mask: int = 1       # the same, in addition where a mask is made
-    spmm: int = 27              # from start to where a row of one step and one chunk can be read
-    elementwise: int = 25       # from start to where a row of one word can be read
+    spmm: int = 29              # from start to where a row of one step and one chunk can be read
+    elementwise: int = 27       # from start to where a row of one word can be read
     done: int = 1               # from where the last row can be read to the end of the command
 
 

@@ -12,8 +12,7 @@ from hw.params import integer, power_of_two
 from hw.pipeline import Pipeline
 from hw.units.vector.arithmetic import SCOPE_WIDTH, AccumulatorParameters, Scope
 from hw.units.vector.engine import VectorEngine
-from hw.units.vector.rounder import TotalRounder
-from hw.units.vector.stages import select_stage
+from hw.units.vector.stages import INPUT_LATENCY, select_stage
 from hw.units.vector.totals import Totals, TotalsParameters
 from hw.units.vector.trees import ReductionBus
 from hw.units.vector_ops import OPERATION_WIDTH, VectorOp
@@ -126,13 +125,13 @@ class VectorUnit(Block):
     @property
     def latency(self):
         """Clocks from a command to its result."""
-        return select_stage(self.n_engines, self.n_lanes) + TotalRounder.latency
+        return INPUT_LATENCY + Totals(**self.parameters.totals.to_dict()).latency
 
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, source=self.command, sink=self.result)
         p, command = self.parameters, self.command.payload
-        select = select_stage(p.n_engines, p.n_lanes)
+        select = INPUT_LATENCY + select_stage(p.n_engines, p.n_lanes)
 
         is_maximum = Signal()
         adds = Signal()
@@ -171,7 +170,7 @@ class VectorUnit(Block):
         """An engine with its slice of the command, its values and its totals."""
         p, command = self.parameters, self.command.payload
         m.submodules[f"engine_{index}"] = engine = VectorEngine(
-            **p.accumulator(), n_lanes=p.n_lanes, bank_depth=p.bank_depth, n_stages=self.latency
+            **p.accumulator(), n_lanes=p.n_lanes, bank_depth=p.bank_depth, n_stages=self.latency - INPUT_LATENCY
         )
         m.d.comb += [
             engine.advance.eq(pipe.advance),

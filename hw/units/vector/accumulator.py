@@ -22,8 +22,7 @@ class LaneAccumulator(Block):
     gives to all lanes. The exponent loop runs two stages ahead of the sum, so that the sum's loop is one shift and one
     addition. Beside it the largest word is kept, as a key that orders words: 0 nothing, 1 NaN, then -Inf to +Inf.
 
-    The members' documentation says at which stage of the pipeline each one belongs: stage n is n advances after the
-    command was accepted.
+    The members' documentation says at which stage of the pipeline each one belongs, see :mod:`hw.units.vector.stages`.
     """
 
     Parameters = AccumulatorParameters
@@ -33,8 +32,8 @@ class LaneAccumulator(Block):
         "row": "stage 1: the word from the bank",
         "from_row": "stage 1: right factor from the bank",
         "takes_part": "stage 1: 0 adds nothing",
-        "is_square": "stage 2: left factor is the right one",
-        "coefficient": "stage 2: else it is this",
+        "is_square": "stage 1: left factor is the right one",
+        "coefficient": "stage 1: else it is this",
         "maximum_update": "stage 1: the word goes into the maximum",
         "maximum_start": "stage 1: the maximum starts anew",
         "update": "stage 2: the product goes into the sum",
@@ -104,7 +103,9 @@ class LaneAccumulator(Block):
         right = pipe.register(factor.factor, name="right_2")
         takes_part = pipe.register(self.takes_part, name="takes_part_2")
         left = Signal(p.factor_layout)
-        m.d.comb += left.eq(Mux(self.is_square, right, self.coefficient))
+        m.d.comb += left.eq(Mux(self.is_square, factor.factor, self.coefficient))
+        # Each lane has its own, since what comes from one place for all lanes would be late for the product.
+        left = pipe.register(left, name="left_2")
 
         m.submodules.product = multiplier = UnsignedMultiplier(
             multiplicand_width=p.precision, multiplier_width=p.precision

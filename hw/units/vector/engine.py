@@ -1,6 +1,7 @@
 """One SIMD engine: its bank, its lanes with their accumulators, and the bus over its lanes."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data
@@ -15,7 +16,7 @@ from hw.pipeline import Pipeline
 from hw.units.vector.accumulator import LaneAccumulator
 from hw.units.vector.arithmetic import SPECIALS, AccumulatorParameters
 from hw.units.vector.factor import Factor
-from hw.units.vector.stages import EXPONENT_STAGE, KEY_STAGE, SUM_STAGE, engine_total_stage
+from hw.units.vector.stages import EXPONENT_STAGE, INPUT_LATENCY, KEY_STAGE, SUM_STAGE, engine_total_stage
 from hw.units.vector.trees import ReductionBus
 from hw.units.vector.values import FUNCTIONS, ValueLane, expand, narrow_width
 from hw.units.vector_ops import OPERATION_WIDTH, VectorOp
@@ -27,7 +28,7 @@ __all__ = ["VectorEngine"]
 class VectorEngineParameters(AccumulatorParameters):
     n_lanes: int = integer(4, low=1, high=128, doc="lanes of the engine")
     bank_depth: int = integer(64, low=1, high=1 << 24, doc="rows of the bank, n_lanes words each")
-    n_stages: int = integer(15, low=8, high=64, doc="advances from a command to its values")
+    n_stages: int = integer(15, low=8, high=64, doc="advances from stage 0 to a command's values")
 
     @property
     def address_width(self):
@@ -42,24 +43,26 @@ class VectorEngineParameters(AccumulatorParameters):
 class VectorEngine(Block):
     """Bank, lanes and accumulators of one engine, with its own copy of the pipeline's control.
 
-    A member's documentation says at which stage it belongs: stage n is n advances after the command was accepted.
-    All accesses to the bank are made at stage 0, so that a command sees every earlier command's write.
+    The command is taken into registers of the engine's own, so that what chooses the command does not delay the lanes,
+    and what tells all lanes what to do starts here. A member's documentation says at which stage it belongs: stage 0 is
+    the command in these registers, stage n is n advances later. All accesses to the bank are made at stage 0, so that a
+    command sees every earlier command's write.
     """
 
     Parameters = VectorEngineParameters
     members_doc = {
         "advance": "registers move on",
-        "valid": "stage 0: there is a command",
-        "operation": "stage 0: a VectorOp",
-        "a": "stage 0: first operands",
-        "b": "stage 0: second operands",
-        "c": "stage 0: third operands",
-        "enable": "stage 0: the engine takes part in accumulations and bank accesses",
-        "lane_enable": "stage 0: lanes that take part in accumulations and writes",
-        "address": "stage 0: row of the bank",
-        "sum_start": "stage 0: the sums start anew",
-        "maximum_start": "stage 0: the maxima start anew",
-        "over_engines": "stage 0: sums are aligned for the bus over the engines, not for that over the lanes",
+        "valid": "one advance before stage 0, as all of the command: there is one",
+        "operation": "a VectorOp",
+        "a": "first operands",
+        "b": "second operands",
+        "c": "third operands",
+        "enable": "the engine takes part in accumulations and bank accesses",
+        "lane_enable": "lanes that take part in accumulations and writes",
+        "address": "row of the bank",
+        "sum_start": "the sums start anew",
+        "maximum_start": "the maxima start anew",
+        "over_engines": "sums are aligned for the bus over the engines, not for that over the lanes",
         "values": "stage n_stages: results of the lanes",
         "exponents": "stage 3: exponent codes of the lanes' sums",
         "references": "stage 5: exponent codes to which the lanes' sums are aligned on the bus over the engines",
@@ -103,11 +106,16 @@ class VectorEngine(Block):
 
     @property
     def latency(self):
-        return self.n_stages
+        return INPUT_LATENCY + self.n_stages
 
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, advance=self.advance)
+        self._valid = pipe.control(self.valid, name="valid_0")
+        names = ("operation", *"abc", "enable", "lane_enable", "address", "sum_start", "maximum_start", "over_engines")
+        self._command = SimpleNamespace(
+            **{name: pipe.register(getattr(self, name), name=f"{name}_0") for name in names}
+        )
         row = self._bank(m)
         self._values(m, pipe, row)
         lanes = self._accumulators(m, pipe, row)
@@ -116,45 +124,47 @@ class VectorEngine(Block):
 
     def _bank(self, m):
         """Stage 0: one access a command. Returns the row at stage 1."""
+        command = self._command
         m.submodules.bank = bank = MemoryBank(
             depth=self.bank_depth, width=len(self.a.as_value()), ports="single",
             granularity=self.parameters.float_format.width,
         )
         self._works = works = Signal(name="works")  # an address outside the bank is as good as a disabled engine
         access = Signal()
-        reads = (self.operation == VectorOp.READ_BANK) | (self.operation == VectorOp.SPMM)
+        reads = (command.operation == VectorOp.READ_BANK) | (command.operation == VectorOp.SPMM)
         m.d.comb += [
-            works.eq(self.enable & (self.address < self.bank_depth)),
-            access.eq(self.advance & self.valid & works),
-            bank.address.eq(self.address),
+            works.eq(command.enable & (command.address < self.bank_depth)),
+            access.eq(self.advance & self._valid & works),
+            bank.address.eq(command.address),
             bank.write_enable.eq(
-                self.lane_enable & (access & (self.operation == VectorOp.WRITE_BANK)).replicate(self.n_lanes)
+                command.lane_enable & (access & (command.operation == VectorOp.WRITE_BANK)).replicate(self.n_lanes)
             ),
             bank.read_enable.eq(access & reads),
-            bank.write_data.eq(self.a),
+            bank.write_data.eq(command.a),
         ]
         return data.View(self.a.shape(), bank.read_data)
 
     def _values(self, m, pipe, row):
         """Results of the lanes, and the row of registers that makes every command take equally long."""
+        command = self._command
         fmt = self.parameters.float_format
         lanes = [ValueLane(format=self.format) for _ in range(self.n_lanes)]
         latency = {name: child.latency for name, child in lanes[0].children.items()}
         takes = {
-            "row": (1, self._works & (self.operation == VectorOp.READ_BANK)),
-            "elementwise": (latency["elementwise"], self.operation < VectorOp.EXP),
-            "single": (latency["elementwise"], self.operation == VectorOp.TO_FP32),
-            **{name: (latency[name], self.operation == operation) for operation, (name, _) in FUNCTIONS.items()},
+            "row": (1, self._works & (command.operation == VectorOp.READ_BANK)),
+            "elementwise": (latency["elementwise"], command.operation < VectorOp.EXP),
+            "single": (latency["elementwise"], command.operation == VectorOp.TO_FP32),
+            **{name: (latency[name], command.operation == operation) for operation, (name, _) in FUNCTIONS.items()},
         }
         takes = {name: pipe.register(take, name=f"take_{name}", stages=stage) for name, (stage, take) in takes.items()}
         for index, lane in enumerate(lanes):
             m.submodules[f"value_lane_{index}"] = lane
             m.d.comb += [
                 lane.advance.eq(self.advance),
-                lane.operation.eq(self.operation),
-                lane.a.eq(self.a[index]),
-                lane.b.eq(self.b[index]),
-                lane.c.eq(self.c[index]),
+                lane.operation.eq(command.operation),
+                lane.a.eq(command.a[index]),
+                lane.b.eq(command.b[index]),
+                lane.c.eq(command.c[index]),
                 lane.row.eq(row[index]),
                 *(getattr(lane, f"take_{name}").eq(take) for name, take in takes.items()),
             ]
@@ -167,8 +177,8 @@ class VectorEngine(Block):
         m.d.comb += [self.values[index].eq(expand(fmt, value, is_single)) for index, value in enumerate(values)]
 
     def _accumulators(self, m, pipe, row):
-        p = self.parameters
-        valid = [self.valid]
+        p, command = self.parameters, self._command
+        valid = [self._valid]
         for stage in range(1, 3):
             valid.append(pipe.control(valid[-1], name=f"valid_{stage}"))
         is_spmm = Signal()
@@ -176,33 +186,28 @@ class VectorEngine(Block):
         is_square = Signal()
         adds = Signal()
         m.d.comb += [
-            is_spmm.eq(self.operation == VectorOp.SPMM),
-            is_maximum.eq(self.operation == VectorOp.MAXIMUM),
-            is_square.eq(self.operation == VectorOp.SUM_SQUARES),
-            adds.eq(is_spmm | is_square | (self.operation == VectorOp.SUM)),
+            is_spmm.eq(command.operation == VectorOp.SPMM),
+            is_maximum.eq(command.operation == VectorOp.MAXIMUM),
+            is_square.eq(command.operation == VectorOp.SUM_SQUARES),
+            adds.eq(is_spmm | is_square | (command.operation == VectorOp.SUM)),
         ]
-        active = Mux(is_spmm, self._works, self.enable).replicate(self.n_lanes)
-        takes_part = pipe.register(self.lane_enable & active, name="takes_part")
+        active = Mux(is_spmm, self._works, command.enable).replicate(self.n_lanes)
+        takes_part = pipe.register(command.lane_enable & active, name="takes_part")
         from_row = pipe.register(is_spmm, name="from_row")
 
         # The scalar of SPMM, or one, for all lanes.
-        m.submodules.scalar_factor = scalar_factor = Factor(format=p.format)
-        m.d.comb += scalar_factor.word.eq(pipe.register(self.a[0], name="scalar"))
-        one = Signal(p.factor_layout)
-        coefficient = Signal(p.factor_layout)
-        m.d.comb += [
-            one.significand.eq(1 << (p.precision - 1)),
-            one.exponent.eq(p.one_exponent),
-            coefficient.eq(Mux(from_row, scalar_factor.factor, one)),
-        ]
+        fmt = p.float_format
+        scalar = Mux(is_spmm, command.a[0], fmt.bias << fmt.fraction_width)
+        m.submodules.coefficient = coefficient = Factor(format=p.format)
+        m.d.comb += coefficient.word.eq(pipe.register(scalar, name="scalar"))
         shared = {
             "from_row": from_row,
-            "coefficient": pipe.register(coefficient, name="coefficient"),
-            "is_square": pipe.register(is_square, name="is_square_2", stages=2),
+            "coefficient": coefficient.factor,
+            "is_square": pipe.register(is_square, name="is_square_1"),
             "maximum_update": pipe.register(is_maximum, name="maximum_update") & valid[1],
-            "maximum_start": pipe.register(self.maximum_start, name="maximum_start_1"),
+            "maximum_start": pipe.register(command.maximum_start, name="maximum_start_1"),
             "update": pipe.register(adds, name="update", stages=2) & valid[2],
-            "start": pipe.register(self.sum_start, name="sum_start_2", stages=2),
+            "start": pipe.register(command.sum_start, name="sum_start_2", stages=2),
         }
         lanes = []
         for index in range(self.n_lanes):
@@ -211,7 +216,7 @@ class VectorEngine(Block):
             lanes.append(lane)
             m.d.comb += [
                 lane.advance.eq(self.advance),
-                lane.word.eq(self.a[index]),
+                lane.word.eq(command.a[index]),
                 lane.row.eq(row[index]),
                 lane.takes_part.eq(takes_part[index]),
                 *(getattr(lane, name).eq(value) for name, value in shared.items()),
@@ -228,7 +233,7 @@ class VectorEngine(Block):
             n_inputs=self.n_lanes, width=p.aligned_width, exponent_width=p.exponent_width,
             key_width=p.float_format.width,
         )
-        over_engines = pipe.register(self.over_engines, name="over_engines_late", stages=EXPONENT_STAGE)
+        over_engines = pipe.register(self._command.over_engines, name="over_engines_late", stages=EXPONENT_STAGE)
         m.d.comb += [
             bus.advance.eq(self.advance),
             bus.exponents.eq(self.exponents),

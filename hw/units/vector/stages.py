@@ -1,6 +1,15 @@
-"""When the parts of an accumulation are ready: stage n is n advances after the command was accepted."""
+"""When the parts of an accumulation are ready.
+
+Stage 0 is a command in the engines' own registers, one advance after it was accepted; stage n is n advances later.
+"""
 
 from hw.units.vector.trees import ReductionBus, tree_latency
+
+INPUT_LATENCY = 1
+"""Advances from an accepted command to stage 0."""
+
+CHOICE_LATENCY = 1
+"""From the totals of every scope to those of the command's in front of the rounders."""
 
 KEY_STAGE = 2
 """The lanes' maxima."""

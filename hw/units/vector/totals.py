@@ -14,7 +14,9 @@ from hw.pipeline import Pipeline
 from hw.units.vector.aligner import BusAligner
 from hw.units.vector.arithmetic import SCOPE_WIDTH, SPECIALS, AccumulatorParameters, Scope
 from hw.units.vector.rounder import TotalRounder
-from hw.units.vector.stages import EXPONENT_STAGE, SPECIAL_STAGE, engine_total_stage, lane_stages, select_stage
+from hw.units.vector.stages import (
+    CHOICE_LATENCY, EXPONENT_STAGE, SPECIAL_STAGE, engine_total_stage, lane_stages, select_stage,
+)
 from hw.units.vector.trees import ReductionBus
 
 __all__ = ["Totals", "TotalsParameters"]
@@ -57,8 +59,8 @@ class TotalsParameters(AccumulatorParameters):
 class Totals(Block):
     """Takes totals of lanes over the engines and of engines over their lanes, makes the total over all, and rounds.
 
-    For the total over all, those of the engines are aligned to the largest of their exponents and added. Stage n of a
-    member is n advances after the command was accepted; :mod:`hw.units.vector.stages` says at which stage totals come.
+    For the total over all, those of the engines are aligned to the largest of their exponents and added. The stages
+    of the members are those of :mod:`hw.units.vector.stages`, which says at which one totals come.
     """
 
     Parameters = TotalsParameters
@@ -75,8 +77,8 @@ class Totals(Block):
         "engine_special": "stage 6: the union of their specials",
         "engine_total": "engine_total_stage: their sum",
         "engine_key": "engine_total_stage: the largest key",
-        "single": "select_stage + rounder: totals in FP32, 0 where there is none",
-        "rounded": "select_stage + rounder: totals in the format",
+        "single": "latency: totals in FP32, 0 where there is none",
+        "rounded": "latency: totals in the format",
     }
 
     def __init__(self, **parameters):
@@ -97,7 +99,7 @@ class Totals(Block):
     @property
     def latency(self):
         """Stage of the results."""
-        return select_stage(self.n_engines, self.n_lanes) + TotalRounder.latency
+        return select_stage(self.n_engines, self.n_lanes) + CHOICE_LATENCY + TotalRounder.latency
 
     def circuit(self):
         m = Module()
@@ -178,17 +180,19 @@ class Totals(Block):
 
     def _round(self, m, index, choices):
         """One rounder; it takes the total of the command's scope, if that has one of this index."""
-        p = self.parameters
+        p, pipe = self.parameters, self._pipe
         m.submodules[f"rounder_{index}"] = rounder = TotalRounder(**p.accumulator(), width=p.all_width)
         exists, total = choices[0]
         for chosen, other in choices[1:]:
             exists, total = exists | chosen, Mux(chosen, other, total)
+        # The scope decides on many bits at once, which leaves no time for a carry behind it.
         chosen = Signal(p.total_layout, name=f"chosen_{index}")
+        m.d.comb += chosen.eq(total)
+        chosen = pipe.register(chosen, name=f"total_{index}")
         m.d.comb += [
-            chosen.eq(total),
             rounder.advance.eq(self.advance),
-            rounder.used.eq(self.used & exists),
-            rounder.is_maximum.eq(self.is_maximum),
+            rounder.used.eq(pipe.register(self.used & exists, name=f"used_{index}")),
+            rounder.is_maximum.eq(pipe.register(self.is_maximum, name=f"is_maximum_{index}")),
             *(getattr(rounder, field).eq(chosen[field]) for field in p.total_layout.members),
             self.single[index].eq(rounder.single),
             self.rounded[index].eq(rounder.rounded),
