@@ -62,19 +62,18 @@ def _mutation(rows):
         "## Mutants\n",
         "`make mutate`: one change of a gate of the emitted Verilog at a time, made by Yosys, against the block's",
         "standard testbench. A mutant that it does not notice is called equivalent if ABC proves that no output ever",
-        "differs, nor a payload while it is valid.\n",
+        "differs, nor a payload while it is valid; those left open are played once more with four times the beats.\n",
         tabulate(table, headers=headers, tablefmt="github"), "",
         *(["Survivors:\n", *left, ""] if left else []),
     ])
 
 
 def _gates(rows):
-    table = [[f"`{unit}`", row["cells"], row["checked"], row["failed"], row["equivalence"]]
-             for unit, row in rows.items()]
+    table = [[f"`{unit}`", row["cells"], row["checked"], row["failed"], row["equivalence"]] for unit, row in rows.items()]
     headers = ["block", "cells", "results checked", "wrong", "equivalence with the RTL"]
     return "\n".join([
         "## Gates\n",
         "`make gates LIBERTY=…`: the netlist that `make synth` makes, with models from the library, under the",
-        "standard testbench.\n",
+        "standard testbench at preset tiny. Equivalence is proved by ABC at the size named.\n",
         tabulate(table, headers=headers, tablefmt="github"), "",
     ])
