@@ -14,7 +14,10 @@ _STEP = signed(18)
 
 
 class CoreCounters(Block):
-    """One register a counter: each clock it grows by its step; ``clear`` sets all to zero. They wrap around."""
+    """One register a counter: it grows by the step of the clock before, or is cleared. They wrap around.
+
+    What is added is known late in its clock, and so it waits for the next one, as ``clear`` does.
+    """
 
     members_doc = {
         **{f"{name}_step": f"what to add to {name}" for name in COUNTERS},
@@ -32,9 +35,12 @@ class CoreCounters(Block):
     def circuit(self):
         m = Module()
         totals = [Signal(COUNTER_WIDTH, name=name) for name in COUNTERS]
+        clear = Signal(name="clear_now")
+        m.d.sync += clear.eq(self.clear)
         for index, total in enumerate(totals):
-            m.d.sync += total.eq(total + getattr(self, f"{total.name}_step"))
+            step = Signal(_STEP, name=f"{total.name}_now")
+            m.d.sync += [step.eq(getattr(self, f"{total.name}_step")), total.eq(total + step)]
             m.d.comb += self.totals[index].eq(total)
-        with m.If(self.clear):
+        with m.If(clear):
             m.d.sync += [total.eq(0) for total in totals]
         return m

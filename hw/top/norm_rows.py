@@ -69,11 +69,15 @@ class NormRows(Block):
         words, element, coefficient = self.words.payload, unit.element, unit.coefficient
         loads = Signal(name="loads_register")
         index = Signal.like(self.last_word, name="index")
+        # What a row's end is follows from the command by some arithmetic; no word comes in the clock of start.
+        last_word = Signal.like(self.last_word, name="last_word_register")
+        last_lane = Signal.like(self.last_lane, name="last_lane_register")
+        m.d.sync += [last_word.eq(self.last_word), last_lane.eq(self.last_lane)]
         is_last = Signal()
         taken = Signal()
         m.d.comb += [
             self.loads.eq(loads),
-            is_last.eq(index == self.last_word),
+            is_last.eq(index == last_word),
             self.words.ready.eq(Mux(loads, coefficient.ready, element.ready)),
             taken.eq(self.words.valid & self.words.ready),
             coefficient.valid.eq(self.words.valid & loads),
@@ -83,7 +87,7 @@ class NormRows(Block):
             element.valid.eq(self.words.valid & ~loads),
             element.payload["values"].eq(words.left),
             # A row's last word has at least one element.
-            element.payload.enable.eq(Cat(1, *(~is_last | (lane <= self.last_lane) for lane in range(1, len(words.left))))),
+            element.payload.enable.eq(Cat(1, *(~is_last | (lane <= last_lane) for lane in range(1, len(words.left))))),
             element.payload.last.eq(is_last),
             unit.epsilon.eq(self.epsilon),
             self.results.payload.eq(unit.normalised.payload["values"]),
