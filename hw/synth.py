@@ -17,8 +17,8 @@ SCHEMA = 1
 MAXIMUM_PERIOD_PS = 1_000_000
 FAST_PS = 300  # what ABC aims at before a search
 ABC_PERIODS_PS = (1000, 700, 450, 250)  # what it aims at in the search of a recipe that leaves all to ABC
-MAPPED_ONCE = 60_000  # cells from which on a design is mapped by the first script only
-JOB_FILES = ("stubs.v", "fold.v", "rows.v", "cells.v", "constraints")
+MAPPED_ONCE = 60_000  # cells from which on a design is mapped in the first way only
+JOB_FILES = ("stubs.v", "fold.v", "rows.v", "ripple.v", "cells.v", "constraints")
 
 
 def check_options(recipe, period_ps, flatten):
@@ -126,18 +126,18 @@ def synthesise(
 
 
 def _mapped(recipe, sources, top, library, tables, folder, mode, goal_ps, clock, progress):
-    """``(netlist, commands)`` of the best of a recipe's scripts, or of the periods that are tried in their place.
+    """``(netlist, commands)`` of the best of a recipe's mappings, or of the periods that are tried in their place.
 
-    What the scripts make is compared before recovery: area, and what the period is missed by in percent as percent of
-    area. A large design is mapped once.
+    What they make is compared before recovery: area, and what the period is missed by in percent as percent of area. A
+    large design is mapped once.
     """
     searching = goal_ps is None and library is not None and not recipe.recovery
-    tries = [(script, goal_ps or FAST_PS) for script in (recipe.abc if goal_ps and library else recipe.abc[:1])]
+    tries = [(mapping, goal_ps or FAST_PS) for mapping in recipe.mappings[: None if goal_ps and library else 1]]
     if searching:
-        tries = [(recipe.abc[0], aim_ps) for aim_ps in ABC_PERIODS_PS]
+        tries = [(recipe.mappings[0], aim_ps) for aim_ps in ABC_PERIODS_PS]
     found = []
-    for number, (script, aim_ps) in enumerate(tries):
-        job = recipes.commands(recipe, sources, top, library, folder, mode, aim_ps, script)
+    for number, (mapping, aim_ps) in enumerate(tries):
+        job = recipes.commands(recipe, sources, top, library, folder, mode, aim_ps, mapping)
         trace = engine.run(job, folder, progress)
         netlist = Netlist((folder / "mapped.json").read_text(), library)
         log = (folder / "yosys.log").read_text()
@@ -248,6 +248,7 @@ def notes(report):
         yield f"library {library['name']} ({library['corner']}; {library['file']}, sha256 {library['sha256'][:12]})"
     else:
         yield "no library: Yosys' own gates; transistors, gate equivalents (4 transistors) and depth are estimates"
+        yield "area and delay need --liberty FILE or make's LIBERTY=FILE; docs/synthesis.md says where to get one"
     tools = ", ".join(f"{tool} {version}" for tool, version in report["tools"].items())
     target = f", period {recipe['period_ps']} ps" if library else ""
     target = target.replace("search ps", "found by a search")

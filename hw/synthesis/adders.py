@@ -57,6 +57,22 @@ module half_adder_bit(input a, b, output sum, carry);
 endmodule
 """
 
+# Carries one after the other, in place of Yosys' own prefix trees.
+RIPPLE = """
+(* techmap_celltype = "$lcu" *)
+module ripple(P, G, CI, CO);
+  parameter WIDTH = 2;
+  input [WIDTH-1:0] P, G;
+  input CI;
+  output [WIDTH-1:0] CO;
+  genvar i;
+  generate
+    assign CO[0] = G[0] | (P[0] & CI);
+    for (i = 1; i < WIDTH; i = i + 1) assign CO[i] = G[i] | (P[i] & CO[i-1]);
+  endgenerate
+endmodule
+"""
+
 _PLAIN = {
     "full_adder_sum": "assign sum = a ^ b ^ c; assign carry = 1'bx;",
     "full_adder_carry": "assign sum = 1'bx; assign carry = (a & b) | (c & (a | b));",

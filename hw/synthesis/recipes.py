@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hw.synthesis.adders import FOLD, ROW_PREFIXES, STUBS, library_rules
+from hw.synthesis.adders import FOLD, RIPPLE, ROW_PREFIXES, STUBS, library_rules
 
 SEARCH = "search"
 MEMORY_PREFIX = "memory_"
@@ -11,20 +11,30 @@ GATES = "cmos"  # Yosys' own gates for which it knows transistor counts
 
 
 @dataclass(frozen=True)
+class Mapping:
+    """A script of ABC, ``{D}`` standing for the wanted delay, and what it begins with.
+
+    With ``ripple`` the carries of additions and comparisons are chains when ABC gets them, else prefix trees.
+    """
+
+    script: str
+    ripple: bool = False
+
+
+@dataclass(frozen=True)
 class Recipe:
     """One way from RTL to cells.
 
-    ``abc`` are scripts of ABC, ``{D}`` standing for the wanted delay, of which the best is taken; ``adder_cells`` maps
-    rows of adders to the library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock
-    gate in place of a multiplexer each; ``recovery`` works on the mapped netlist by its timing
-    (:mod:`hw.synthesis.recovery`); ``period_ps``, a number or "search", and ``flatten`` are what is used unless
-    something else is asked for. A search ends where a percent less of the period costs more than ``period_worth``
-    percent of area.
+    ``mappings`` are ways to map plain logic, of which the best is taken; ``adder_cells`` maps rows of adders to the
+    library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock gate in place of a
+    multiplexer each; ``recovery`` works on the mapped netlist by its timing (:mod:`hw.synthesis.recovery`);
+    ``period_ps``, a number or "search", and ``flatten`` are what is used unless something else is asked for. A search
+    ends where a percent less of the period costs more than ``period_worth`` percent of area.
     """
 
     name: str
     doc: str
-    abc: tuple[str, ...]
+    mappings: tuple[Mapping, ...]
     adder_cells: bool = True
     clock_gates: bool = True
     recovery: bool = True
@@ -36,6 +46,7 @@ class Recipe:
     part: int = 3_000
 
 
+_AREA_SCRIPT = "strash; {way}; amap; topo; buffer -c -N 20; topo; upsize {D}; dnsize {D}; stime -p"
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -43,21 +54,21 @@ RECIPES = {
             "area",
             "small area at the wanted period: structural choices, exact-area mapping, buffering, sizing",
             tuple(
-                f"strash; {choices}; amap; topo; buffer -c -N 20; topo; upsize {{D}}; dnsize {{D}}; stime -p"
-                for choices in ("dch -f", "dch")
+                Mapping(_AREA_SCRIPT.format(way=way, D="{D}"), chains)
+                for way, chains in (("dch -f", False), ("dch", False), ("dch -f", True))
             ),
         ),
         Recipe(
             "speed",
             "short delay: structure of the RTL kept, fast gates, then the shortest period that is worth its area",
-            ("strash; map -a -B 0.9; topo; buffer -c; upsize {D}; dnsize {D}; stime -p",),
+            (Mapping("strash; map -a -B 0.9; topo; buffer -c; upsize {D}; dnsize {D}; stime -p"),),
             period_ps=SEARCH,
             period_worth=1.5,
         ),
         Recipe(
             "A",
             "the recipe under which the published peers were measured; flat, adders as plain logic",
-            ("&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p",),
+            (Mapping("&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p"),),
             adder_cells=False,
             clock_gates=False,
             recovery=False,
@@ -73,10 +84,10 @@ def abc(script, period_ps):
     return f"abc -liberty cells.lib -constr constraints -D {period_ps:g} -script +{script}"
 
 
-def commands(recipe, files, top, library, folder, flatten, period_ps, script):
+def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
     """The job for :mod:`hw.synthesis.worker`: Yosys commands and steps, from Verilog files to a mapped netlist.
 
-    ``script`` is one of the recipe's for ABC.
+    ``mapping`` is one of the recipe's.
 
     Without a library the design is mapped to Yosys' own gates. The job runs inside ``folder``, which has the files and
     the unpacked library as ``cells.lib``, so that commands name files without a path.
@@ -107,6 +118,9 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, script):
     if adder_cells:
         job += ["techmap -map fold.v", "opt -fast"] * 2
         job += [["half_used_adders", "half_used"]]
+    if mapping.ripple:
+        (folder / "ripple.v").write_text(RIPPLE)
+        job += ["techmap -map +/techmap.v -max_iter 1 t:$alu", "techmap -map ripple.v"]
     job += ["techmap", "opt -fast"]
     if library is None:
         job += [
@@ -123,7 +137,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, script):
         job += ["dfflibmap -liberty cells.lib", "opt -fast"]
         if adder_cells:
             job += ["techmap -map cells.v", "techmap", "opt -fast"]
-        job += [f"# mapping to {library.name}", abc(script, period_ps)]
+        job += [f"# mapping to {library.name}", abc(mapping.script, period_ps)]
     job += [
         "# counting",
         "opt_clean -purge",

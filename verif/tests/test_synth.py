@@ -4,13 +4,14 @@ import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 
 import pytest
 
 from hw import __main__ as command_line
 from hw import liberty, synth
 from hw.cli import reporting_errors
-from hw.synthesis import timing, worker
+from hw.synthesis import recipes, timing, worker
 from verif import mini_liberty
 
 DESIGN = """
@@ -95,6 +96,46 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(folder):
     return synth.synthesise([folder / "top.v"], "top", liberty=folder / "mini.lib", parameters={"n": 4})
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_better_script_is_taken_and_kept(folder, tmp_path, monkeypatch, order):
+    """The other one, without any restructuring, gives more area; the kept job repeats the one that was taken."""
+    area = recipes.RECIPES["area"]
+    scripts = ("strash; amap; stime -p", "strash; dch; amap; stime -p")
+    mappings = tuple(map(recipes.Mapping, scripts[::order]))
+    monkeypatch.setitem(recipes.RECIPES, "area", replace(area, mappings=mappings, recovery=False))
+    job = {"files": [folder / "top.v"], "top": "top", "liberty": folder / "mini.lib", "period_ps": 5000}
+    areas = {}
+    for script in scripts:
+        alone = replace(area, mappings=(recipes.Mapping(script),), recovery=False)
+        with monkeypatch.context() as patch:
+            patch.setitem(recipes.RECIPES, "area", alone)
+            areas[script] = synth.synthesise(**job)["figures"]["area_um2"]
+    best = min(areas, key=areas.get)
+    assert max(areas.values()) > areas[best]
+    report = synth.synthesise(**job, keep=tmp_path)
+    assert report["figures"]["area_um2"] == areas[best]
+    commands = (tmp_path / "yosys.ys").read_text().splitlines()
+    assert commands == report["recipe"]["commands"]
+    assert any(best.replace(" ", ",") in command for command in commands)
+
+
+def test_carries_as_chains_are_smaller_and_slower(folder, tmp_path, monkeypatch):
+    (tmp_path / "sum.v").write_text(
+        "module sum(input [31:0] a, b, output [31:0] y, output less); assign y = a + b, less = a < b; endmodule\n"
+    )
+    found = {}
+    for ripple in (False, True):
+        mapping = recipes.Mapping("strash; amap; stime -p", ripple)
+        monkeypatch.setitem(
+            recipes.RECIPES, "area", replace(recipes.RECIPES["area"], mappings=(mapping,), recovery=False)
+        )
+        report = synth.synthesise([tmp_path / "sum.v"], "sum", liberty=folder / "mini.lib", keep=tmp_path / "kept")
+        found[ripple] = report["figures"]["area_um2"], report["delay"]["worst_path_ps"]
+        assert (tmp_path / "kept" / "ripple.v").exists() == ripple
+    assert found[True][0] < 0.95 * found[False][0]
+    assert found[True][1] > 1.3 * found[False][1]
 
 
 def test_counts_and_areas(report):
