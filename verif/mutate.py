@@ -37,12 +37,6 @@ ACCEPTED = {
         "difference_exceeds_registered: const1 at gate at token_selector.v:548[5].A[0]":
             "a carry from below must end at this bit while the difference is at the threshold",
     },
-    "softmax_unit": {
-        "log_shifter_33_6_right_small_steps_first: const1 at gate at softmax_unit.v:2726[1:0].Y[1]":
-            "scores that are so large differ by nothing or by too much to count",
-        "row_multiplier_4_16: inv at shifter_0.shifted[1]":
-            "16 places below what the reciprocal of a sum is looked up with",
-    },
 }
 """``{block: {beginning of a mutant's description: why the testbench need not see it}}`` for survivors looked at."""
 
