@@ -206,7 +206,7 @@ class Player:
             pairs = EACH_ONCE
         for done, (stall, idle) in enumerate(pairs, start=1):
             await self.play(share, stall, idle)
-            for _ in range(done % 3):  # not after every batch, for some benches have kinds of batches in turn
+            for _ in range(1 + done % 2):  # not always every other batch, for benches have kinds of batches in turn
                 await self.interrupt(share)
             progress(done / len(pairs))
         for _ in range(MORE_BATCHES):  # short runs may not have met every corner case yet
