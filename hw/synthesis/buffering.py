@@ -1,6 +1,11 @@
-"""Buffers for the loads of slow nets that have time to spare, as the timing of a whole module shows them."""
+"""Buffers for the loads of slow nets that have time to spare, as the timing of a whole module shows them.
+
+Those that ABC has put in without knowing it, or that are of no use any more, are taken out by the same reckoning.
+"""
 
 import numpy as np
+
+from hw.synthesis.sizing import sums
 
 SPARE_PS = 5.0
 
@@ -46,6 +51,51 @@ def add_buffers(netlist, module, sizer, aim, mark):
             _insert(netlist, module, bits[net], best[1], sinks, f"{mark}{n_added}")
             n_added += 1
     return n_added
+
+
+def remove_buffers(netlist, module, sizer, aim):
+    """Take buffers out of a module's netlist where that lowers the cost by the gradient; returns how many.
+
+    Their loads move to the net before them, at most one buffer's to a net at a time.
+    """
+    a, library = sizer.analysis, netlist.library
+    gradient = sizer.gradient(aim)
+    cells = netlist.modules[module]["cells"]
+    of_kind = {kind: _is_buffer(library.cells[kind]) for kind in a.kinds}
+    is_buffer = np.array([of_kind.get(cells[name]["type"], False) for name in a.cells])
+    net_load, load_cost = a.load.reshape(-1, 2), gradient.load.reshape(-1, 2)
+    saved = sums(a.arc_cell, gradient.delay * a.delay, len(a.kind))
+    own = a.capacitances(a.kind)
+    limits = np.full(len(net_load), np.inf)
+    driver = np.full(len(net_load), -1)
+    driver[a.to // 2] = a.arc_cell
+    driven = driver >= 0
+    limits[driven] = sizer.limits()[driver[driven]]
+    output = {int(cell): int(to) // 2 for cell, to in zip(a.arc_cell, a.to, strict=True) if is_buffer[cell]}
+    kept, ideal = set(a.outputs.tolist()), set(a.ideal.tolist())
+    best = {}
+    for pin in np.flatnonzero(is_buffer[a.pin_cell]):
+        cell, net = int(a.pin_cell[pin]), int(a.pin_net[pin])
+        behind = output.get(cell)
+        if behind is None or behind in kept or net in ideal:
+            continue
+        more = net_load[behind] - own[pin]
+        if (net_load[net] + more).max() > limits[net]:
+            continue
+        gain = sizer.area_of(cell) + saved[cell] - (load_cost[net] * more).sum()
+        if gain > best.get(net, (0,))[0]:
+            best[net] = (gain, cell, behind)
+    # Of buffers one behind the other only one goes at a time.
+    chosen = {net: item for net, item in best.items() if net not in {behind for _, _, behind in best.values()}}
+    bits = a.bits()
+    for _, cell, _ in chosen.values():
+        del cells[a.cells[cell]]
+    netlist.alias(module, {bits[behind]: bits[net] for net, (_, _, behind) in chosen.items()})
+    return len(chosen)
+
+
+def _is_buffer(cell):
+    return not cell.storage and len(cell.functions) == 1 and cell.truth(next(iter(cell.functions))) == (0, 1)
 
 
 def _pin_slacks(a, goal_ps):

@@ -46,7 +46,11 @@ class Recipe:
     part: int = 3_000
 
 
-_AREA_SCRIPT = "strash; {way}; amap; topo; buffer -c -N 20; topo; upsize {D}; dnsize {D}; stime -p"
+# What is mapped is a better start for mapping it again.
+_AREA_SCRIPT = (
+    "strash; {way}; amap -F 10 -A 20; strash; dch -f; amap -F 20 -A 20; strash; dch; amap -F 20 -A 20; "
+    "topo; buffer -c -N 20; topo; upsize {D}; dnsize {D}; stime -p"
+)
 RECIPES = {
     recipe.name: recipe
     for recipe in (

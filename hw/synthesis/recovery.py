@@ -10,7 +10,7 @@ larger regions, as long as that makes the module better.
 from dataclasses import dataclass
 
 from hw.synthesis.analysis import Analysis
-from hw.synthesis.buffering import add_buffers
+from hw.synthesis.buffering import add_buffers, remove_buffers
 from hw.synthesis.complements import Complements
 from hw.synthesis.netlist import Netlist
 from hw.synthesis.resynthesis import Region, gates_of, run_abc
@@ -120,19 +120,23 @@ class Recovery:
         netlist = netlist.copy(self._module)
         sizer = self._sizer(netlist)
         aim = sizer.run(goal_ps)
-        for _ in range(BUFFER_ROUNDS):
-            sizer.analysis.write(netlist, self._module)
-            cost, buffered = sizer.cost(aim), netlist.copy(self._module)
-            if not add_buffers(buffered, self._module, sizer, aim, self._next_mark()):
-                break
-            other = self._sizer(buffered)
-            other.descend(aim)
-            if other.cost(aim) >= cost:
-                break
-            netlist, sizer = buffered, other
+        for change in (remove_buffers, self._add_buffers):
+            for _ in range(BUFFER_ROUNDS):
+                sizer.analysis.write(netlist, self._module)
+                cost, changed = sizer.cost(aim), netlist.copy(self._module)
+                if not change(changed, self._module, sizer, aim):
+                    break
+                other = self._sizer(changed)
+                other.descend(aim)
+                if other.cost(aim) >= cost:
+                    break
+                netlist, sizer = changed, other
         aim = sizer.run(goal_ps)
         sizer.analysis.write(netlist, self._module)
         return State(netlist, sizer, aim)
+
+    def _add_buffers(self, netlist, module, sizer, aim):
+        return add_buffers(netlist, module, sizer, aim, self._next_mark())
 
     def _next_mark(self):
         self._mark += 1

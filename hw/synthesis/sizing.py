@@ -79,6 +79,14 @@ class Sizer:
         known = self.analysis.kind >= 0
         return self._area[self.analysis.kind[known]].sum()
 
+    def area_of(self, cell):
+        """The area of one cell."""
+        return self._area[self.analysis.kind[cell]]
+
+    def limits(self):
+        """The largest load that each cell may drive."""
+        return self._limit[self.analysis.kind]
+
     def run(self, goal_ps):
         """Size for a period, at a price of being late that rises until the goal is met or that brings nothing more.
 
