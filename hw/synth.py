@@ -81,13 +81,15 @@ def synthesise(
             (folder / "cells.lib").write_text(text)
             tables = delay_tables.read(liberty, text)
         sources = _copy(files, folder)
-        netlist, trace = _mapped(recipe, list(sources), top, library, tables, folder, mode, goal_ps, clock, progress)
+        mapped = _mapped(recipe, list(sources), top, library, tables, folder, mode, goal_ps, clock, progress)
         versions = engine.tool_versions()
+        netlist, trace, log = mapped[0]
         recovered, path = None, None
         if library is not None and recipe.recovery:
-            netlist, recovered = recovery.recover(
-                netlist, folder, top, tables, clock, goal_ps, recipe.period_worth, progress
-            )
+            conditions = (folder, top, tables, clock, goal_ps, recipe.period_worth, progress)
+            netlist, recovered, trace, log = _recovered(mapped, conditions)
+        (folder / "yosys.log").write_text(log)
+        (folder / "yosys.ys").write_text("".join(f"{command}\n" for command in trace))
         numbers, rows = figures.count(netlist, top, folder)
         if library is None:
             numbers |= figures.estimates(folder)
@@ -126,10 +128,10 @@ def synthesise(
 
 
 def _mapped(recipe, sources, top, library, tables, folder, mode, goal_ps, clock, progress):
-    """``(netlist, commands)`` of the best of a recipe's mappings, or of the periods that are tried in their place.
+    """``[(netlist, commands, log)]`` of a recipe's mappings, or of the periods tried in their place; best first.
 
-    What they make is compared before recovery: area, and what the period is missed by in percent as percent of area. A
-    large design is mapped once.
+    They are compared before recovery: area, and what the period is missed by in percent as percent of area. A large
+    design is mapped once.
     """
     searching = goal_ps is None and library is not None and not recipe.recovery
     tries = [(mapping, goal_ps or FAST_PS) for mapping in recipe.mappings[: None if goal_ps and library else 1]]
@@ -142,15 +144,28 @@ def _mapped(recipe, sources, top, library, tables, folder, mode, goal_ps, clock,
         netlist = Netlist((folder / "mapped.json").read_text(), library)
         log = (folder / "yosys.log").read_text()
         if len(tries) == 1 or not searching and _is_large(netlist, top):
-            return netlist, trace
+            return [(netlist, trace, log)]
         area = figures.count(netlist, top, folder)[0]["area_um2"]
         longest = timing.own(netlist, top, tables, clock)["worst_path_ps"] or 1
         worth = area * (longest**recipe.period_worth if searching else max(1, longest / goal_ps))
         found.append((worth, number, netlist, trace, log))
-    _, _, netlist, trace, log = min(found, key=lambda item: item[:2])
-    (folder / "yosys.log").write_text(log)
-    (folder / "yosys.ys").write_text("".join(f"{command}\n" for command in trace))
-    return netlist, trace
+    return [what for _, _, *what in sorted(found, key=lambda item: item[:2])]
+
+
+def _recovered(mapped, conditions):
+    """``(netlist, what was reached, commands, log)`` of the first mapping that reaches the period, else of the best."""
+    folder, top, tables, clock, goal_ps, *_ = conditions
+    best = None
+    for netlist, trace, log in mapped:
+        netlist, reached = recovery.recover(netlist, *conditions)
+        longest = timing.own(netlist, top, tables, clock)["worst_path_ps"] or 1
+        late = max(1, longest / goal_ps) if goal_ps else 1
+        worth = figures.count(netlist, top, folder)[0]["area_um2"] * late**recovery.MISSING_WORTH
+        if best is None or worth < best[0]:
+            best = worth, netlist, reached, trace, log
+        if late <= recovery.NEAR_ENOUGH:
+            break
+    return best[1:]
 
 
 def _is_large(netlist, top):

@@ -11,7 +11,7 @@ import pytest
 from hw import __main__ as command_line
 from hw import liberty, synth
 from hw.cli import reporting_errors
-from hw.synthesis import recipes, timing, worker
+from hw.synthesis import recipes, recovery, timing, worker
 from verif import mini_liberty
 
 DESIGN = """
@@ -119,6 +119,14 @@ def test_the_better_script_is_taken_and_kept(folder, tmp_path, monkeypatch, orde
     commands = (tmp_path / "yosys.ys").read_text().splitlines()
     assert commands == report["recipe"]["commands"]
     assert any(best.replace(" ", ",") in command for command in commands)
+
+
+@pytest.mark.parametrize("period_ps, n_tried", [(100_000, 1), (1, 3)])
+def test_where_the_period_is_missed_the_next_mapping_follows(folder, monkeypatch, period_ps, n_tried):
+    tried = []
+    monkeypatch.setattr(recovery, "recover", lambda netlist, *_: (tried.append(netlist), (netlist, []))[1])
+    synth.synthesise([folder / "top.v"], "top", liberty=folder / "mini.lib", period_ps=period_ps)
+    assert len(tried) == n_tried == len({id(netlist) for netlist in tried})
 
 
 def test_carries_as_chains_are_smaller_and_slower(folder, tmp_path, monkeypatch):
