@@ -76,6 +76,7 @@ POINTS = (
     Point("dot-bf16-16", "dot_product_unit", {"n_lanes": 16, "format": "bf16"}),
     Point("dot-fp16-4", "dot_product_unit", {"n_lanes": 4}),
     Point("dot-fp16-16", "dot_product_unit", {"n_lanes": 16}, recipes=("area", "A")),
+    Point("dot-fp16-64", "dot_product_unit", {"n_lanes": 64}, 1050),
 )
 
 
