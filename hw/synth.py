@@ -158,6 +158,8 @@ def _recovered(mapped, conditions):
     best = None
     for netlist, trace, log in mapped:
         netlist, reached = recovery.recover(netlist, *conditions)
+        if len(mapped) == 1:
+            return netlist, reached, trace, log
         longest = timing.own(netlist, top, tables, clock)["worst_path_ps"] or 1
         late = max(1, longest / goal_ps) if goal_ps else 1
         worth = figures.count(netlist, top, folder)[0]["area_um2"] * late**recovery.MISSING_WORTH
@@ -240,7 +242,20 @@ def _library_table(reports):
         row.append(_number(counts["gate_equivalents"]))
         keys = ("period_ps", "period_wire_load_ps", "worst_path_ps")
         rows.append(row + [_number(delay.get(key)) for key in keys])
-    return _with_notes(headers, rows, reports)
+    text = _with_notes(headers, rows, reports)
+    divided = [_parts_table(report) for report in reports if "area_by_part_um2" in report["figures"]]
+    return "\n\n".join([text, *divided])
+
+
+def _parts_table(report):
+    """How the area of a core divides."""
+    counts = report["figures"]
+    rows = [
+        [part, _number(area), f"{100 * area / counts['area_um2']:.1f}"]
+        for part, area in counts["area_by_part_um2"].items()
+    ]
+    headers = [report["name"], "µm²", "% of the area"]
+    return tabulate(rows, headers=headers, colalign=["left", "right", "right"], disable_numparse=True)
 
 
 def _estimate_table(reports):

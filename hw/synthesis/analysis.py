@@ -3,28 +3,64 @@
 Sizing asks for the timing of a netlist hundreds of times, which no timing analyser in another process can keep up with.
 The model is OpenSTA's: worst slew and worst arrival of each edge of each net, tables of the library, no wires, an
 ideal clock, inputs that arrive with the clock through the smallest buffer. Times in ps, loads in fF.
+
+A module that was kept shows a :class:`Border` to the one around it, and that one a :class:`Surroundings` to it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from hw.synthesis.recipes import output_load
 
 NEVER = -1e9  # the arrival at a net that nothing drives
+CROSSINGS = 4  # of borders into modules by a path, at most
+
+
+@dataclass
+class Driver:
+    """The cell that drives an output of a module: its output pin, ``{pin: (arrivals, slews)}``, its load inside."""
+
+    kind: str
+    pin: str
+    inputs: dict
+    load: tuple
 
 
 @dataclass
 class Border:
-    """What a module that was kept shows to the one around it, ``{(port, bit): (rising, falling)}`` each.
+    """What a module that was kept shows to the one around it, by ``(port, bit)``, mostly pairs of rising and falling.
 
-    That is the load of its inputs, how long before the clock edge they are needed, when its outputs arrive, their slew.
+    That is the load of its inputs, how long before the clock edge they are needed, and the drivers of its outputs; of
+    outputs that are inputs, or come from what has no timing, only when they arrive and their slew.
     """
 
-    load: dict
-    needed: dict
-    arrival: dict
-    slew: dict
+    load: dict = field(default_factory=dict)
+    needed: dict = field(default_factory=dict)
+    drivers: dict = field(default_factory=dict)
+    arrival: dict = field(default_factory=dict)
+    slew: dict = field(default_factory=dict)
+
+
+@dataclass
+class Surroundings:
+    """What a module that was kept meets around it, the worst of all its instances: pairs by ``(port, bit)``.
+
+    That is when its inputs arrive, their slew, the load of its outputs, and how long before the clock edge these are
+    needed. What is not there is as for a whole design: inputs arrive with the clock, outputs are due at its edge; if it
+    ``is_complete``, there is no path from other inputs and to other outputs.
+    """
+
+    arrival: dict = field(default_factory=dict)
+    slew: dict = field(default_factory=dict)
+    load: dict = field(default_factory=dict)
+    needed: dict = field(default_factory=dict)
+    is_complete: bool = False
+
+    def include(self, name, key, pair):
+        """Take the worse of what is known and another pair."""
+        pairs = getattr(self, name)
+        pairs[key] = tuple(map(max, pair, pairs.get(key, pair)))
 
 
 class Analysis:
@@ -34,8 +70,9 @@ class Analysis:
     to a node; its tables are found from the cell's type, so that a cell changes its strength by a new ``kind``.
     """
 
-    def __init__(self, netlist, module, tables, library, clock, borders=None):
+    def __init__(self, netlist, module, tables, library, clock, borders=None, surroundings=None):
         self.tables, self._library, self._module = tables, library, netlist.modules[module]
+        self._surroundings = surroundings or Surroundings()
         self.cells = list(netlist.modules[module]["cells"])
         self.kinds = list(tables.cells)
         self._number = {kind: n for n, kind in enumerate(self.kinds)}
@@ -44,15 +81,16 @@ class Analysis:
         content = netlist.modules[module]
         self._nets = {None: 0}  # no net has the number 0
         self._fixed = {"load": [], "needed": [], "arrival": [], "slew": []}  # at the borders of modules inside
+        self.inner_sinks = []  # (instance, port, bit) of their inputs, in the order of the fixed loads
         clocks = self._clock_nets(content, clock)
         kinds = [cell["type"] for cell in content["cells"].values()]
-        kind, arcs, setups, pins = [], [], [], []
-        for n, cell in enumerate(content["cells"].values()):
+        kind, arcs, setups, pins, drivers = [], [], [], [], []
+        for n, (name, cell) in enumerate(content["cells"].items()):
             known = tables.cells.get(cell["type"])
             kind.append(self._number.get(cell["type"], -1))
             if known is None:  # a memory has no timing
                 if cell["type"] in (borders or {}):
-                    self._set_border(borders[cell["type"]], cell["connections"])
+                    drivers += self._set_border(name, borders[cell["type"]], cell["connections"])
                 continue
             net = {pin: self._net(bits[0]) for pin, bits in cell["connections"].items() if bits}
             gate = library.cells[cell["type"]].storage == "clock gate"
@@ -63,7 +101,24 @@ class Analysis:
                 if not gate and pin in place and to in net:
                     arcs.append((n, number, place[pin], from_edge, 2 * net[to] + to_edge))
             setups += [(n, k, place[pin], edge) for k, (pin, edge) in enumerate(known.setup_shape) if pin in place]
+        for name, net, driver in drivers:
+            n, known = len(kind), tables.cells[driver.kind]
+            self.cells.append(name)
+            kinds.append(driver.kind)
+            kind.append(self._number[driver.kind])
+            place = {}
+            for pin, (arrival, slew) in sorted(driver.inputs.items()):
+                place[pin] = len(pins)
+                inside = self._net((name, pin))
+                pins.append((n, pin, inside))
+                self._fixed["arrival"].append((inside, arrival))
+                self._fixed["slew"].append((inside, slew))
+            for number, (pin, to, from_edge, to_edge) in enumerate(known.shape):
+                if pin in place and to == driver.pin:
+                    arcs.append((n, number, place[pin], from_edge, 2 * net + to_edge))
         self.kind = np.array(kind, np.intp)
+        # Cells of modules inside, which are what they are.
+        self.is_inside = np.arange(len(kind)) >= len(content["cells"])
         self._inputs = self._port_nets(content, "input", clocks)
         self.outputs = self._port_nets(content, "output", ())
         self.pin_names = [pin[1] for pin in pins]
@@ -88,15 +143,17 @@ class Analysis:
             for what, rows in self._fixed.items()
         }
         self._driver = tables.cells[library.buffer.name]
+        self._surround()
 
     def write(self, netlist, module):
         """Put the cells' kinds and the exchanges of their pins into a netlist."""
         cells, bits = netlist.modules[module]["cells"], self.bits()
-        for name, kind in zip(self.cells, self.kind, strict=True):
-            if kind >= 0:
+        for name, kind, is_inside in zip(self.cells, self.kind, self.is_inside, strict=True):
+            if kind >= 0 and not is_inside:
                 cells[name]["type"] = self.kinds[kind]
         for cell, pin, net in zip(self.pin_cell, self.pin_names, self.pin_net, strict=True):
-            cells[self.cells[cell]]["connections"][pin] = [bits[net]]
+            if not self.is_inside[cell]:
+                cells[self.cells[cell]]["connections"][pin] = [bits[net]]
 
     def bits(self):
         """What the netlist calls each net."""
@@ -105,29 +162,84 @@ class Analysis:
     def _net(self, bit):
         return self._nets.setdefault(bit, len(self._nets))
 
-    def _set_border(self, border, connections):
-        for what, rows in self._fixed.items():
+    def _set_border(self, instance, border, connections):
+        """Take over what an instance shows; returns ``(name, net, driver)`` of its outputs."""
+        for what in ("arrival", "slew"):
             for (port, bit), pair in getattr(border, what).items():
                 if isinstance(connections[port][bit], int):
-                    rows.append((self._net(connections[port][bit]), pair))
+                    self._fixed[what].append((self._net(connections[port][bit]), pair))
+        for (port, bit), pair in border.load.items():
+            if isinstance(connections[port][bit], int):
+                net = self._net(connections[port][bit])
+                self.inner_sinks.append((instance, port, bit))
+                self._fixed["load"].append((net, pair))
+                self._fixed["needed"].append((net, border.needed.get((port, bit), (NEVER, NEVER))))
+        found = []
+        for (port, bit), driver in border.drivers.items():
+            if isinstance(connections[port][bit], int):
+                found.append((f"{instance}/{port}[{bit}]", self._net(connections[port][bit]), driver))
+        return found
+
+    def _ports(self, *directions):
+        """``((port, bit), net)`` of this module, without constants and clocks."""
+        ideal = set(self.ideal.tolist())
+        for port, content in self._module["ports"].items():
+            if content["direction"] in directions:
+                for bit, name in enumerate(content["bits"]):
+                    net = self._nets.get(name)
+                    if net is not None and net not in ideal:
+                        yield (port, bit), net
 
     def border(self):
         """The :class:`Border` of this module, as it is now."""
         required = self.required(self.period).reshape(-1, 2)
         arrival, slew, load = self.arrival.reshape(-1, 2), self.slew.reshape(-1, 2), self.load.reshape(-1, 2)
-        border = Border({}, {}, {}, {})
-        for port, content in self._module["ports"].items():
-            for bit, name in enumerate(content["bits"]):
-                net = self._nets.get(name)
-                if net is None or net in self.ideal:
-                    continue
-                if content["direction"] == "output":
-                    border.arrival[port, bit], border.slew[port, bit] = tuple(arrival[net]), tuple(slew[net])
-                else:
-                    border.load[port, bit] = tuple(load[net])
-                    if np.isfinite(required[net]).all():
-                        border.needed[port, bit] = tuple(self.period - required[net])
+        border = Border()
+        arcs = np.argsort(self.to, kind="stable")
+        first = np.searchsorted(self.to[arcs] // 2, np.arange(self.n_nodes // 2 + 1))
+        inputs = set(self._inputs.tolist())
+        for key, net in self._ports("output"):
+            found = arcs[first[net] : first[net + 1]]
+            if not len(found) or net in inputs:
+                border.arrival[key], border.slew[key] = tuple(arrival[net]), tuple(slew[net])
+                continue
+            kind = self.kinds[self.kind[self.arc_cell[found[0]]]]
+            pins = {self.pin_names[pin]: self.pin_net[pin] for pin in self.arc_pin[found]}
+            border.drivers[key] = Driver(
+                kind,
+                self.tables.cells[kind].shape[self._arc_number[found[0]]][1],
+                {pin: (tuple(arrival[origin]), tuple(slew[origin])) for pin, origin in pins.items()},
+                tuple(load[net] - self._output_loads[net]),
+            )
+        for key, net in self._ports("input"):
+            border.load[key] = tuple(load[net])
+            if np.isfinite(required[net]).all():
+                border.needed[key] = tuple(self.period - required[net])
         return border
+
+    def surroundings(self, netlist, borders, found):
+        """Add what the modules inside meet here to ``found``, ``{module: Surroundings}``."""
+        required = self.period - self.required(self.period).reshape(-1, 2)
+        arrival, slew, load = self.arrival.reshape(-1, 2), self.slew.reshape(-1, 2), self.load.reshape(-1, 2)
+        for cell in self._module["cells"].values():
+            border = borders.get(cell["type"])
+            if border is None:
+                continue
+            around = found.setdefault(cell["type"], Surroundings(is_complete=self._surroundings.is_complete))
+            for port, content in netlist.modules[cell["type"]]["ports"].items():
+                for bit, name in enumerate(cell["connections"].get(port, ())):
+                    key, net = (port, bit), self._nets.get(name)
+                    if net is None:
+                        continue
+                    if content["direction"] == "input":
+                        if key in border.load and arrival[net].max() > NEVER / 2:
+                            around.include("arrival", key, arrival[net])
+                            around.include("slew", key, slew[net])
+                    elif key in border.drivers or key in border.arrival:
+                        inside = border.drivers[key].load if key in border.drivers else (0, 0)
+                        around.include("load", key, np.maximum(load[net] - inside, 0))
+                        around.include("needed", key, np.where(np.isfinite(required[net]), required[net], NEVER))
+        return found
 
     def _port_nets(self, content, direction, left_out):
         ports = (port for port in content["ports"].values() if port["direction"] == direction)
@@ -161,6 +273,16 @@ class Analysis:
         self.forward = _groups(level[self.to // 2], self.to)
 
     @property
+    def inner_loads(self):
+        """Nets and loads of the inputs of modules inside, in the order of ``inner_sinks``."""
+        return self._fixed["load"]
+
+    @property
+    def inner_needed(self):
+        """How long before the clock edge they are needed."""
+        return self._fixed["needed"][1]
+
+    @property
     def origin(self):
         """The nodes that arcs begin at."""
         return 2 * self.pin_net[self.arc_pin] + self.arc_edge
@@ -173,20 +295,16 @@ class Analysis:
         """The library's numbers of arcs if the cells were of these kinds."""
         return self._first_arc[kinds[self.arc_cell[arcs]]] + self._arc_number[arcs]
 
-    def update(self, from_inputs=True):
-        """Arrivals, slews, delays and the ends' times for the kinds that the cells have now; returns the period.
-
-        Without ``from_inputs`` only what begins at registers arrives anywhere.
-        """
+    def update(self):
+        """Arrivals, slews, delays and the ends' times for the kinds that the cells have now; returns the period."""
         load = np.zeros((self.n_nodes // 2, 2))
         np.add.at(load, self.pin_net, self.capacitances(self.kind))
-        np.add.at(load, self.outputs, output_load(self._library))
         np.add.at(load, *self._fixed["load"])
+        load += self._output_loads
         self.load = load.reshape(-1)
         self.arrival = np.full(self.n_nodes, NEVER)
         self.slew = np.zeros(self.n_nodes)
-        if from_inputs:
-            self._drive_inputs()
+        self._drive_inputs()
         for what, values in (("arrival", self.arrival), ("slew", self.slew)):
             nets, pairs = self._fixed[what]
             values.reshape(-1, 2)[nets] = pairs
@@ -213,14 +331,34 @@ class Analysis:
         inside, needed = self._fixed["needed"]
         inside = (inside[:, None] * 2 + both).reshape(-1)
         self.end_node = np.concatenate([node, inside, outputs])
-        self.end_time = np.concatenate([self.setup_time, needed.reshape(-1), np.zeros(len(outputs))])
-        self.n_register_ends = len(node) + len(inside)
+        self.end_time = np.concatenate([self.setup_time, needed.reshape(-1), self._output_needed.reshape(-1)])
         self.end_arrival = self.arrival[self.end_node] + self.end_time
         self.period = self.end_arrival.max(initial=0)
         return self.period
 
+    def _surround(self):
+        """Loads and times at the module's own ports, by net or in the order of the outputs."""
+        around = self._surroundings
+        self._output_loads = np.zeros((self.n_nodes // 2, 2))
+        needed = np.full((self.n_nodes // 2, 2), NEVER)
+        standard, due = output_load(self._library), NEVER if around.is_complete else 0.0
+        for key, net in self._ports("output"):
+            self._output_loads[net] = np.maximum(self._output_loads[net], around.load.get(key, standard))
+            needed[net] = np.maximum(needed[net], around.needed.get(key, due))
+        self._output_needed = needed[self.outputs]
+        known = [(net, key) for key, net in self._ports("input") if key in around.arrival]
+        self._known_inputs = np.array([net for net, _ in known], np.intp)
+        self._known_arrival = np.array([around.arrival[key] for _, key in known]).reshape(-1, 2)
+        self._known_slew = np.array([around.slew[key] for _, key in known]).reshape(-1, 2)
+
     def _drive_inputs(self):
-        """An input arrives as late as its load delays the buffer that drives it."""
+        """An input arrives when it is known to, else as late as its load delays the buffer that drives it."""
+        if not self._surroundings.is_complete:
+            self._drive_by_buffers()
+        self.arrival.reshape(-1, 2)[self._known_inputs] = self._known_arrival
+        self.slew.reshape(-1, 2)[self._known_inputs] = self._known_slew
+
+    def _drive_by_buffers(self):
         arcs = self.tables.arcs
         for number, (_, _, _, edge) in enumerate(self._driver.shape):
             nodes = self._inputs * 2 + edge
@@ -228,13 +366,6 @@ class Analysis:
             late, slew = arcs.look_up(arc, zero, arcs.at_loads(arc, self.load[nodes]))
             own, _ = arcs.look_up(arc, zero, arcs.at_loads(arc, zero))
             self.arrival[nodes], self.slew[nodes] = late - own, slew
-
-    def figures(self):
-        """``(period between registers, worst of all paths)``; None for what there is none of."""
-        self.update(from_inputs=False)
-        between = float(self.end_arrival[: self.n_register_ends].max(initial=NEVER))
-        worst = float(self.update())
-        return between if between > 0 else None, worst if worst > 0 else None
 
     def required(self, period):
         """When each node may be reached at the latest."""
@@ -257,3 +388,36 @@ def _groups(level, node):
         starts = np.flatnonzero(np.diff(nodes, prepend=-1))
         groups.append((int(begin), int(end), starts, nodes[starts]))
     return groups
+
+
+def surround(netlist, top, tables, clock, borders, from_inputs=True):
+    """What each module that was kept meets in the others, ``{module: Surroundings}``, given what they show."""
+    found = {top: Surroundings(is_complete=not from_inputs)}
+    for module in reversed(netlist.modules_below(top)):
+        analysis = Analysis(netlist, module, tables, netlist.library, clock, borders, found[module])
+        analysis.update()
+        analysis.surroundings(netlist, borders, found)
+    return found
+
+
+def hierarchy_period(netlist, top, tables, clock, from_inputs):
+    """The worst path of a design, between registers or ``from_inputs`` too; None if there is none.
+
+    Modules are analysed from the leaves to the top and back, so often that a path may cross ``CROSSINGS`` borders. What
+    arrives at a module is the worst of all its instances; so a path through several instances of one module, without a
+    register in any, is taken to be longer than it is.
+    """
+    modules = netlist.modules_below(top)
+    found, period = {top: Surroundings(is_complete=not from_inputs)}, None
+    for _ in range(CROSSINGS if len(modules) > 1 else 1):
+        borders, periods = {}, []
+        for module in modules:
+            around = found.get(module, Surroundings(is_complete=True))
+            analysis = Analysis(netlist, module, tables, netlist.library, clock, borders, around)
+            periods.append(analysis.update())
+            borders[module] = analysis.border()
+        before, period = period, float(max(periods))
+        if before is not None and abs(period - before) < 0.05:
+            break
+        found = surround(netlist, top, tables, clock, borders, from_inputs)
+    return period if period > 0 else None

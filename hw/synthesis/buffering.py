@@ -1,4 +1,4 @@
-"""Buffers for the loads of slow nets that have time to spare, as the timing of a whole module shows them.
+"""Buffers: trees for nets that go to many modules, and for the loads of slow nets that have time to spare.
 
 Those that ABC has put in without knowing it, or that are of no use any more, are taken out by the same reckoning.
 """
@@ -8,6 +8,45 @@ import numpy as np
 from hw.synthesis.sizing import sums
 
 SPARE_PS = 5.0
+MOST_LOADS = 20  # of the smallest buffer on a net: what ABC is told for the nets that it sees
+
+
+def add_trees(netlist, module, analysis, mark):
+    """Give every net that goes into modules that were kept, and to much, a tree of buffers; returns how many.
+
+    ABC sees no more of such a net than its end in each module. What is needed first is nearest to the root.
+    """
+    a, library = analysis, netlist.library
+    a.update()
+    kinds = library.strengths.get(library.buffer.name, [library.buffer.name])
+    kind = kinds[len(kinds) // 2]
+    (own_load,) = library.cells[kind].inputs.values()
+    limit = MOST_LOADS * next(iter(library.buffer.inputs.values()))
+    sink_net, loads, slack = _sinks(a, a.period)
+    loads = loads.max(axis=1)
+    has_inner = np.zeros(a.n_nodes // 2, bool)
+    has_inner[sink_net[len(a.pin_net) :]] = True
+    has_inner[a.ideal] = False
+    order = np.argsort(sink_net, kind="stable")
+    first = np.searchsorted(sink_net[order], np.arange(len(has_inner) + 1))
+    bits, n_added = a.bits(), 0
+    for net in np.flatnonzero(has_inner):
+        found = order[first[net] : first[net + 1]]
+        found = found[np.argsort(-slack[found], kind="stable")]
+        sinks = [(_sink(a, n), loads[n]) for n in found]
+        while sum(load for _, load in sinks) > limit:
+            # Those with the most time are put behind a buffer, which is then one more sink.
+            n_behind, behind = 1, sinks[0][1]
+            while n_behind < len(sinks) and behind + sinks[n_behind][1] <= limit:
+                behind += sinks[n_behind][1]
+                n_behind += 1
+            if behind <= 2 * own_load:
+                break
+            name = f"{mark}{n_added}"
+            _insert(netlist, module, bits[net], kind, [sink for sink, _ in sinks[:n_behind]], name)
+            sinks = [*sinks[n_behind:], ((name, next(iter(library.cells[kind].inputs)), 0), own_load)]
+            n_added += 1
+    return n_added
 
 
 def add_buffers(netlist, module, sizer, aim, mark):
@@ -17,12 +56,11 @@ def add_buffers(netlist, module, sizer, aim, mark):
     """
     a = sizer.analysis
     gradient = sizer.gradient(aim)
-    slack = _pin_slacks(a, aim.goal_ps)
     buffers = _buffers(a, netlist.library)
     load_cost = gradient.load.reshape(-1, 2)
-    capacitance = a.capacitances(a.kind)
-    order = np.argsort(a.pin_net, kind="stable")
-    first = np.searchsorted(a.pin_net[order], np.arange(len(load_cost) + 1))
+    sink_net, capacitance, slack = _sinks(a, aim.goal_ps)
+    order = np.argsort(sink_net, kind="stable")
+    first = np.searchsorted(sink_net[order], np.arange(len(load_cost) + 1))
     hopeful = (load_cost * a.load.reshape(-1, 2)).sum(1) > min(area for area, *_ in buffers)
     hopeful[a.ideal] = False
     hopeful &= np.diff(first) > 0
@@ -47,7 +85,7 @@ def add_buffers(netlist, module, sizer, aim, mark):
             if gain[k] > best[0]:
                 best = (gain[k], kind, pins_left[: k + 1])
         if best[1] is not None:
-            sinks = [(a.cells[a.pin_cell[n]], a.pin_names[n]) for n in best[2]]
+            sinks = [_sink(a, n) for n in best[2]]
             _insert(netlist, module, bits[net], best[1], sinks, f"{mark}{n_added}")
             n_added += 1
     return n_added
@@ -62,7 +100,8 @@ def remove_buffers(netlist, module, sizer, aim):
     gradient = sizer.gradient(aim)
     cells = netlist.modules[module]["cells"]
     of_kind = {kind: _is_buffer(library.cells[kind]) for kind in a.kinds}
-    is_buffer = np.array([of_kind.get(cells[name]["type"], False) for name in a.cells])
+    is_buffer = np.array([not inside and of_kind.get(cells[name]["type"], False)
+                          for name, inside in zip(a.cells, a.is_inside, strict=True)])
     net_load, load_cost = a.load.reshape(-1, 2), gradient.load.reshape(-1, 2)
     saved = sums(a.arc_cell, gradient.delay * a.delay, len(a.kind))
     own = a.capacitances(a.kind)
@@ -98,6 +137,22 @@ def _is_buffer(cell):
     return not cell.storage and len(cell.functions) == 1 and cell.truth(next(iter(cell.functions))) == (0, 1)
 
 
+def _sinks(a, goal_ps):
+    """Net, load and slack of the input pins, and of the inputs of modules inside."""
+    inner_net, inner_load = a.inner_loads
+    needed = a.inner_needed
+    slack = np.concatenate([_pin_slacks(a, goal_ps), (goal_ps - needed - a.arrival.reshape(-1, 2)[inner_net]).min(1)])
+    loads = np.concatenate([a.capacitances(a.kind), inner_load])
+    return np.concatenate([a.pin_net, inner_net]), loads, slack
+
+
+def _sink(a, n):
+    """``(cell, pin, bit)`` of a sink."""
+    if n < len(a.pin_net):
+        return a.cells[a.pin_cell[n]], a.pin_names[n], 0
+    return a.inner_sinks[n - len(a.pin_net)]
+
+
 def _pin_slacks(a, goal_ps):
     """How much later the signal may come at each input pin."""
     required = a.required(goal_ps)
@@ -123,6 +178,7 @@ def _buffers(a, library):
 def _insert(netlist, module, bit, kind, sinks, name):
     cell = netlist.library.cells[kind]
     new = netlist.new_net(module)
-    for sink, pin in sinks:
-        netlist.modules[module]["cells"][sink]["connections"][pin] = [new]
+    for sink, pin, place in sinks:
+        connections = netlist.modules[module]["cells"][sink]["connections"]
+        connections[pin] = [new if n == place else old for n, old in enumerate(connections[pin])]
     netlist.add_cell(module, name, kind, {next(iter(cell.inputs)): [bit], next(iter(cell.functions)): [new]})

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 
+from hw.synthesis import groups
 from hw.synthesis.recipes import MEMORY_PREFIX
 
 _MEMORY_SIZE = re.compile(rf"{MEMORY_PREFIX}.*?(\d+)x(\d+)")
@@ -70,6 +71,9 @@ def count(mapped, top, folder):
     if library:
         figures = {key: round(value, 3) if isinstance(value, float) else value for key, value in figures.items()}
         figures["gate_equivalents"] = round(figures["area_um2"] / library.nand2.area, 1)
+        parts = groups.divide(netlist, top, {row["module"]: row["area_um2"] for row in rows})
+        if parts:
+            figures["area_by_part_um2"] = {part: round(area, 1) for part, area in parts.items()}
     figures["cells_by_type"] = dict(sorted(cells.items()))
     return figures, rows
 

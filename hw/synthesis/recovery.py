@@ -9,8 +9,8 @@ larger regions, as long as that makes the module better.
 
 from dataclasses import dataclass
 
-from hw.synthesis.analysis import Analysis
-from hw.synthesis.buffering import add_buffers, remove_buffers
+from hw.synthesis.analysis import Analysis, surround
+from hw.synthesis.buffering import add_buffers, add_trees, remove_buffers
 from hw.synthesis.complements import Complements
 from hw.synthesis.netlist import Netlist
 from hw.synthesis.resynthesis import Region, gates_of, run_abc
@@ -30,6 +30,7 @@ SIZING_REACH = 0.86  # of the period: more than sizing alone can save; a goal be
 STAGE = 0.92  # of the period, the next aim of a region that is mapped anew
 LEAST_PRICE = 0.5  # of being late, while a region is judged
 REGIONS = 10  # mapped anew at most
+TURNS = 2  # over all modules of a hierarchy
 STEPS = (0.08, 0.03)  # of the period, in a search
 REGIONS_OF_A_STEP = 2
 WORTH_A_STEP = 0.004
@@ -57,12 +58,13 @@ class State:
 
 
 class Recovery:
-    """The recovery of one module, as if it were the top of a design."""
+    """The recovery of one module, in its surroundings if they are given, else as if it were the top of a design."""
 
-    def __init__(self, folder, module, library, tables, clock, borders, progress):
+    def __init__(self, folder, module, library, tables, clock, borders, progress, surroundings=None, mark="_r"):
         self._folder, self._module, self._library, self._borders = folder, module, library, borders
         self._tables, self._clock, self._progress = tables, clock, progress
         self._complements = Complements(library)
+        self._surroundings, self._first_mark = surroundings, mark
         self._mark = 0
 
     def reach(self, netlist, goal_ps, regions=REGIONS):
@@ -78,6 +80,13 @@ class Recovery:
             best = better
             self._tell("slow gates mapped anew", best)
         return best
+
+    def with_trees(self, netlist):
+        """The netlist with trees of buffers for nets into modules inside."""
+        netlist = netlist.copy(self._module)
+        analysis = self._sizer(netlist).analysis
+        add_trees(netlist, self._module, analysis, self._next_mark())
+        return netlist
 
     def measure(self, netlist):
         """Area and worst path as they are."""
@@ -112,7 +121,9 @@ class Recovery:
         self._progress(f"{self._module} {what}: {state.area:,.0f} µm², {state.period:,.0f} ps")
 
     def _sizer(self, netlist):
-        analysis = Analysis(netlist, self._module, self._tables, self._library, self._clock, self._borders)
+        analysis = Analysis(
+            netlist, self._module, self._tables, self._library, self._clock, self._borders, self._surroundings
+        )
         return Sizer(analysis, self._library)
 
     def _sized(self, netlist, goal_ps):
@@ -140,7 +151,7 @@ class Recovery:
 
     def _next_mark(self):
         self._mark += 1
-        return f"_r{self._mark}_"
+        return f"{self._first_mark}{self._mark}_"
 
     def _mapped_anew(self, best, goal_ps):
         """A state that is worth more, by mapping the slowest gates anew; None if there is none."""
@@ -190,21 +201,34 @@ def recover(netlist, folder, top, tables, clock, goal_ps, period_worth, progress
     """Bring every module of a mapped design to a period; returns ``(netlist, what was reached)``.
 
     Without a goal the period is searched for, see :meth:`Recovery.search`. The modules that were kept are worked on
-    one by one, from the leaves to the top.
+    one by one, from the leaves to the top: first each for itself, then, for the period that is wanted or was found, in
+    the surroundings that the others leave it.
     """
-    borders, done = {}, []
-    for module in netlist.modules_below(top):
-        job = Recovery(folder, module, netlist.library, tables, clock, borders, progress)
-        mapped = job.measure(netlist)
-        netlist = job.with_complements(netlist)
-        state = job.search(netlist, period_worth) if goal_ps is None else job.reach(netlist, goal_ps)
-        netlist = state.netlist
-        borders[module] = state.sizer.analysis.border()
-        figures = {
-            "mapped_um2": mapped[0],
-            "mapped_ps": mapped[1],
-            "area_um2": state.area,
-            "worst_path_ps": state.period,
-        }
-        done.append({"module": module} | {name: round(float(value), 1) for name, value in figures.items()})
-    return netlist, done
+    done, surroundings = {}, {}
+    modules = netlist.modules_below(top)
+    turns = TURNS if len(modules) > 1 else 1
+    for turn in range(turns):
+        borders, is_last = {}, turn + 1 == turns
+        for module in modules:
+            job = Recovery(folder, module, netlist.library, tables, clock, borders, progress,
+                           surroundings.get(module), f"_{'rst'[turn]}")
+            mapped = job.measure(netlist)
+            if turn == 0:
+                netlist = job.with_trees(job.with_complements(netlist))
+            if goal_ps is None:
+                state = job.search(netlist, period_worth)
+            else:
+                # What is around a module is not known well enough yet for more than a few regions, and for the top none.
+                regions = REGIONS if is_last else 0 if module == top else REGIONS_OF_A_STEP
+                state = job.reach(netlist, goal_ps, regions)
+            netlist = state.netlist
+            borders[module] = state.sizer.analysis.border()
+            figures = done.setdefault(module, {"mapped_um2": mapped[0], "mapped_ps": mapped[1]})
+            figures |= {"area_um2": state.area, "worst_path_ps": state.period}
+        goal_ps = goal_ps or max(figures["worst_path_ps"] for figures in done.values())
+        if not is_last:
+            surroundings = surround(netlist, top, tables, clock, borders)
+    return netlist, [
+        {"module": module} | {name: round(float(value), 1) for name, value in figures.items()}
+        for module, figures in done.items()
+    ]

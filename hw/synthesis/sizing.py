@@ -67,7 +67,7 @@ class Sizer:
         place = {(int(cell), pin): n for n, (cell, pin) in enumerate(zip(a.pin_cell, a.pin_names, strict=True))}
         for cell, kind in enumerate(a.kind):
             if kind >= 0:
-                for pair in library.cells[a.kinds[kind]].interchangeable:
+                for pair in () if a.is_inside[cell] else library.cells[a.kinds[kind]].interchangeable:
                     if (cell, pair[0]) in place and (cell, pair[1]) in place:
                         pairs.append([place[cell, pin] for pin in pair])
         self._arcs_of = np.argsort(a.arc_cell, kind="stable")
@@ -76,7 +76,7 @@ class Sizer:
 
     def area(self):
         """The area of the cells that are the library's."""
-        known = self.analysis.kind >= 0
+        known = (self.analysis.kind >= 0) & ~self.analysis.is_inside
         return self._area[self.analysis.kind[known]].sum()
 
     def area_of(self, cell):
@@ -179,7 +179,7 @@ class Sizer:
         best = np.zeros(len(a.kind))
         best_kind = a.kind.copy()
         for other in self._other.values():
-            kind = np.where(a.kind >= 0, other[a.kind], -1)
+            kind = np.where((a.kind >= 0) & ~a.is_inside, other[a.kind], a.kind)
             gain = self._gain(gradient, kind)
             better = gain > best
             best[better], best_kind[better] = gain[better], kind[better]

@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 
-from hw.synthesis.analysis import Analysis
+from hw.synthesis.analysis import hierarchy_period
 from hw.synthesis.recipes import output_load
 
 LABELS = {
@@ -142,16 +142,11 @@ def _picoseconds(nanoseconds):
 
 
 def own(netlist, top, tables, clock):
-    """The same two figures by the flow's own analysis, without wire load: each kept module for itself, then the top."""
-    borders, between, worst = {}, [], []
-    for module in netlist.modules_below(top):
-        analysis = Analysis(netlist, module, tables, netlist.library, clock, borders)
-        period, longest = analysis.figures()
-        between.append(period)
-        worst = [longest] if module == top else worst
-        borders[module] = analysis.border()
-    period = max((value for value in between if value is not None), default=None)
-    longest = max((value for value in (*worst, period) if value is not None), default=None)
+    """The same two figures by the flow's own analysis, without wire load.
+
+    Each module that was kept is analysed once, in the worst surroundings of all its instances.
+    """
+    period, longest = (hierarchy_period(netlist, top, tables, clock, from_inputs) for from_inputs in (False, True))
     return {"method": "own", "label": LABELS["own"]} | {
         key: None if value is None else round(value, 1)
         for key, value in (("period_ps", period), ("worst_path_ps", longest))

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from hw.synthesis.adders import row_rules
+from hw.synthesis.groups import part_of
 
 # A rough count of gates a bit of output, good enough to tell a large module from a small one.
 _GATES_A_BIT = {"$add": 5, "$sub": 5, "$alu": 5, "$mux": 2, "$dff": 6, "$dffe": 7, "$sdff": 7, "$sdffe": 8}
@@ -61,15 +62,19 @@ def _census(modules, top):
 def flatten(modules, top, mode, whole, part):
     """Flatten everything, nothing, or ("auto") all but the large modules that occur more than once.
 
-    A design of up to ``whole`` gates is flattened entirely; in a larger one, modules of at least ``part`` gates
-    with two or more instances stay.
+    A design of up to ``whole`` gates is flattened entirely; in a larger one, modules of at least ``part`` gates stay
+    if they have two or more instances, or are counted as a part of a core (:mod:`hw.synthesis.groups`).
     """
     if mode == "hierarchy":
         return []
     census = _census(modules, top)
     kept = []
     if mode == "auto" and census[top][1] > whole:
-        kept = sorted(name for name, (count, gates) in census.items() if count > 1 and gates >= part)
+        kept = sorted(
+            name
+            for name, (count, gates) in census.items()
+            if gates >= part and (count > 1 or (name != top and part_of(name)))
+        )
     return [*(f"setattr -mod -set keep_hierarchy 1 {name}" for name in kept), "flatten", "opt_clean"]
 
 

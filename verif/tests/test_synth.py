@@ -11,7 +11,7 @@ import pytest
 from hw import __main__ as command_line
 from hw import liberty, synth
 from hw.cli import reporting_errors
-from hw.synthesis import recipes, recovery, timing, worker
+from hw.synthesis import groups, recipes, recovery, timing, worker
 from verif import mini_liberty
 
 DESIGN = """
@@ -264,6 +264,35 @@ def test_auto_keeps_large_modules_that_repeat():
     assert worker.flatten(modules, "top", "auto", 2000, 100) == ["flatten", "opt_clean"]
     assert worker.flatten(modules, "top", "flat", 1000, 100) == ["flatten", "opt_clean"]
     assert worker.flatten(modules, "top", "hierarchy", 1000, 100) == []
+
+
+def test_auto_keeps_the_parts_of_a_core():
+    modules = {
+        "dot_product_unit_n_lanes_4": {"cells": {"x": cell("$xor", 500)}},
+        "vector_unit": {"cells": {"x": cell("$xor", 5)}},
+        "core": {"cells": {"a": cell("dot_product_unit_n_lanes_4"), "b": cell("vector_unit"), "c": cell("$xor", 900)}},
+    }
+    kept = "setattr -mod -set keep_hierarchy 1 dot_product_unit_n_lanes_4"
+    assert worker.flatten(modules, "core", "auto", 1000, 100) == [kept, "flatten", "opt_clean"]
+
+
+def test_area_divides_over_the_parts_of_a_core():
+    """A part has all that is below it, however often; what is below none is everything else."""
+    netlist = {
+        "core": {"array": 2, "vector_unit_8": 1, "INV_X1": 3},
+        "array": {"dot_product_unit_16": 4, "queue": 1},
+        "dot_product_unit_16": {"lane": 2, "queue": 1},
+        "vector_unit_8": {"lane": 8, "dot_product_united": 1},
+        "dot_product_united": {}, "lane": {}, "queue": {},
+    }
+    own = {"core": 10.0, "array": 3.0, "dot_product_unit_16": 5.0, "vector_unit_8": 2.0, "dot_product_united": 0.5,
+           "lane": 1.0, "queue": 0.25}
+    assert groups.divide(netlist, "core", own) == {
+        "dot products": 8 * (5.0 + 2 * 1.0 + 0.25),
+        "vector lanes": 2.0 + 8 * 1.0 + 0.5,
+        "everything else": 10.0 + 2 * (3.0 + 0.25),
+    }
+    assert groups.divide({"lane": {}}, "lane", own) is None
 
 
 @pytest.mark.skipif(timing.opensta_version() is None, reason="OpenSTA (sta) is not installed")
