@@ -10,8 +10,10 @@ from hw.block import Block
 from hw.params import Parameters, flag, integer
 from hw.pipeline import Pipeline
 
-__all__ = ["UnsignedMultiplier", "RecodedMultiplier", "TruncatedMultiplier", "add_unsigned_product", "add_signed_product", "add_square",
-           "signed_product_constant"]
+__all__ = [
+    "UnsignedMultiplier", "RecodedMultiplier", "TruncatedMultiplier", "add_unsigned_product", "add_signed_product",
+    "add_square", "signed_product_constant",
+]
 
 
 def add_unsigned_product(m, heap, multiplicand, multiplier, name):

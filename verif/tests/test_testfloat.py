@@ -1,4 +1,4 @@
-"""TestFloat's vectors through the vector unit's golden model and its emitted Verilog; ``TESTFLOAT=path`` swaps the file."""
+"""TestFloat's vectors through the vector unit's golden model and its Verilog; ``TESTFLOAT=path`` swaps the file."""
 
 import os
 
