@@ -106,7 +106,7 @@ BUGS = [
         r"assign (advance\w*) = \(~ normalised__valid\) \| normalised__ready;", r"assign \1 = 1'h1;",
         "layer_norm_unit", {"n_lanes": 1, "n_slots": 1}),
     Bug("a disabled lane is written", "vector_unit", "VectorUnit", {"n_engines": 1, "n_lanes": 1, "bank_depth": 1},
-        r"bank_write_enable = lane_enable & ", "bank_write_enable = ", "vector_unit",
+        r"bank_write_enable = lane_enable_0 & ", "bank_write_enable = ", "vector_unit",
         {"n_engines": 1, "n_lanes": 1, "bank_depth": 1}, 1),
     Bug("a row's maximum survives a reset", "softmax_unit", "SoftmaxUnit", _SOFTMAX,
         r"if \(rst\) begun <= 1'h0;\n\s*else if (\(valid_1\) begun <= ~ tree_beat)", r"if \1",
