@@ -1,4 +1,11 @@
-"""A made-up cell library in Liberty format for the tests of the synthesis flow: small, complete, free of anyone's rights."""
+"""A made-up cell library in Liberty format for the tests of the synthesis flow: small, complete, free of anyone's rights.
+
+And netlists of its cells, which the tests of single steps begin with.
+"""
+
+import json
+
+from hw.synthesis.netlist import Netlist
 
 # name: (area, {input: fF}, {output: function}); a strength "X2" drives twice the load
 CELLS = {
@@ -78,3 +85,25 @@ def text(cells=CELLS):
         '    index_1 ("0.001, 0.5");\n    index_2 ("0.001, 0.5");\n  }\n'
     )
     return head + "".join(_cell(name, *cell) for name, cell in cells.items()) + _flip_flop() + "}\n"
+
+
+def netlist(library, ports, cells):
+    """A mapped module ``top``: ports are ``{name: (direction, nets)}``, cells ``{name: (kind, {pin: net})}``."""
+    module = {
+        "attributes": {},
+        "ports": {name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()},
+        "cells": {
+            name: {"type": kind, "connections": {pin: [net] for pin, net in pins.items()}}
+            for name, (kind, pins) in cells.items()
+        },
+        "netnames": {},
+    }
+    return Netlist(json.dumps({"modules": {"top": module}}), library)
+
+
+def cells_of(netlist):
+    """The cells of such a module, in the form that they were given in."""
+    return {
+        name: (cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items()})
+        for name, cell in netlist.modules["top"]["cells"].items()
+    }

@@ -53,7 +53,7 @@ class MutantGraph:
         if fails == 0:
             return True
         path = self.folder / "claim.aig"
-        cone = graph.cone([fails])
+        cone = graph.cone(fails)
         if len(cone.latches) > _MOST_LATCHES:
             return None
         cone.write(path, ["fails"])
@@ -79,10 +79,8 @@ class MutantGraph:
     def _gates(self, build, left, right):
         """Evaluate all gates for two lists of literals of inputs and latches, which become those of all variables."""
         for first, second in self.graph.gates:
-            one = build.both(left[first >> 1] ^ first & 1, left[second >> 1] ^ second & 1)
-            operands = right[first >> 1] ^ first & 1, right[second >> 1] ^ second & 1
-            left.append(one)
-            right.append(build.both(*operands))
+            for side in (left, right):
+                side.append(build.both(side[first >> 1] ^ first & 1, side[second >> 1] ^ second & 1))
 
     def _outputs_differ(self, build, left, right, reset):
         value = {name: left[literal >> 1] ^ literal & 1
@@ -187,9 +185,9 @@ class _Builder:
             found = self.either(found, literal)
         return found
 
-    def cone(self, outputs):
-        """The :class:`Aig` of all that these literals depend on; the first is called "fails"."""
-        needed, stack = set(), [literal >> 1 for literal in outputs]
+    def cone(self, fails):
+        """The :class:`Aig` of all that a literal depends on, which becomes its output "fails"."""
+        needed, stack = set(), [fails >> 1]
         while stack:
             variable = stack.pop()
             if variable in needed or variable == 0:
@@ -212,7 +210,7 @@ class _Builder:
         return Aig(
             inputs=[self._nodes[variable][1] for variable in kinds["input"]],
             latches=[(literal(self._nodes[variable][1]), 0) for variable in kinds["latch"]],
-            outputs=[literal(each) for each in outputs],
+            outputs=[literal(fails)],
             gates=[tuple(sorted(map(literal, self._nodes[variable]), reverse=True)) for variable in gates],
             output_names=["fails"],
         )

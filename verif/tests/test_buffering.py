@@ -1,14 +1,11 @@
 """Buffers of a mapped netlist: those that are of no use go, what was behind them is driven by what was before them."""
 
-import json
-
 import pytest
 
 from hw import liberty
 from hw.synthesis import delay_tables
 from hw.synthesis.analysis import Analysis
 from hw.synthesis.buffering import remove_buffers
-from hw.synthesis.netlist import Netlist
 from hw.synthesis.sizing import Aim, Sizer
 from verif import mini_liberty
 
@@ -27,24 +24,13 @@ def without_buffers(parts, cells, outputs):
     """The cells that are left, as ``{name: {pin: net}}``, after as many rounds as there is something to take out."""
     library, tables = parts
     ports = {"clk": ("input", [CLOCK]), "a": ("input", [A]), "y": ("output", outputs)}
-    module = {
-        "ports": {name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()},
-        "cells": {
-            name: {"type": kind, "connections": {pin: [net] for pin, net in pins.items()}}
-            for name, (kind, pins) in cells.items()
-        },
-        "netnames": {},
-    }
-    netlist = Netlist(json.dumps({"modules": {"top": module}}), library)
+    netlist = mini_liberty.netlist(library, ports, cells)
     while True:
         sizer = Sizer(Analysis(netlist, "top", tables, library, "clk"), library)
         sizer.analysis.update()
         if not remove_buffers(netlist, "top", sizer, AIM):
             break
-    return {
-        name: {pin: bits[0] for pin, bits in cell["connections"].items()}
-        for name, cell in netlist.modules["top"]["cells"].items()
-    }
+    return {name: pins for name, (_, pins) in mini_liberty.cells_of(netlist).items()}
 
 
 def test_a_chain_of_buffers_goes(parts):

@@ -1,12 +1,9 @@
 """The second output of flip-flops: what becomes of inverters and ANDs beside them, and what must stay."""
 
-import json
-
 import pytest
 
 from hw import liberty
 from hw.synthesis.complements import MOST_LOADS, Complements
-from hw.synthesis.netlist import Netlist
 from verif import mini_liberty
 
 CLOCK, A, B, DATA, Q, QN, FREE = range(2, 9)
@@ -22,23 +19,9 @@ def library(tmp_path):
 def changed(library, cells, outputs):
     """The cells, as ``{name: (type, {pin: net})}``, of a module of some cells after the work."""
     ports = {"clk": ("input", [CLOCK]), "ab": ("input", [A, B]), "y": ("output", outputs)}
-    module = {
-        "attributes": {},
-        "ports": {name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()},
-        "cells": {
-            name: {"type": kind, "connections": {pin: [net] for pin, net in pins.items()}}
-            for name, (kind, pins) in cells.items()
-        },
-        "netnames": {},
-    }
-    netlist = Netlist(json.dumps({"modules": {"top": module}}), library)
+    netlist = mini_liberty.netlist(library, ports, cells)
     Complements(library).use(netlist, "top")
-    module = netlist.modules["top"]
-    found = {
-        name: (cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items()})
-        for name, cell in module["cells"].items()
-    }
-    return found, module["ports"]["y"]["bits"]
+    return mini_liberty.cells_of(netlist), netlist.modules["top"]["ports"]["y"]["bits"]
 
 
 def register(**pins):
