@@ -49,7 +49,7 @@ class Bug:
 
 
 def _not_reset(name, unit, block, size, reset, goes_on=""):
-    """A register without its reset, for the testbench; ``goes_on`` is how its assignment goes on, where others begin alike."""
+    """A register without its reset, for the testbench; ``goes_on`` tells it from others that begin alike."""
     pattern = rf"if \(rst\) {reset};\n\s*else if(?={goes_on})"
     return Bug(name, unit, block, size, pattern, "if", unit, size, for_bench=True)
 

@@ -4,63 +4,13 @@ Sizing asks for the timing of a netlist hundreds of times, which no timing analy
 The model is OpenSTA's: worst slew and worst arrival of each edge of each net, tables of the library, no wires, an
 ideal clock, inputs that arrive with the clock through the smallest buffer. Times in ps, loads in fF.
 
-A module that was kept shows a :class:`Border` to the one around it, and that one a :class:`Surroundings` to it.
+What modules that were kept and those around them know of each other is in :mod:`hw.synthesis.borders`.
 """
-
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from hw.synthesis.borders import NEVER, Border, Driver, Surroundings
 from hw.synthesis.recipes import output_load
-
-NEVER = -1e9  # the arrival at a net that nothing drives
-CROSSINGS = 4  # of borders into modules by a path, at most
-
-
-@dataclass
-class Driver:
-    """The cell that drives an output of a module: its output pin, ``{pin: (arrivals, slews)}``, its load inside."""
-
-    kind: str
-    pin: str
-    inputs: dict
-    load: tuple
-
-
-@dataclass
-class Border:
-    """What a module that was kept shows to the one around it, by ``(port, bit)``, mostly pairs of rising and falling.
-
-    That is the load of its inputs, how long before the clock edge they are needed, and the drivers of its outputs; of
-    outputs that are inputs, or come from what has no timing, only when they arrive and their slew.
-    """
-
-    load: dict = field(default_factory=dict)
-    needed: dict = field(default_factory=dict)
-    drivers: dict = field(default_factory=dict)
-    arrival: dict = field(default_factory=dict)
-    slew: dict = field(default_factory=dict)
-
-
-@dataclass
-class Surroundings:
-    """What a module that was kept meets around it, the worst of all its instances: pairs by ``(port, bit)``.
-
-    That is when its inputs arrive, their slew, the load of its outputs, and how long before the clock edge these are
-    needed. What is not there is as for a whole design: inputs arrive with the clock, outputs are due at its edge; if it
-    ``is_complete``, there is no path from other inputs and to other outputs.
-    """
-
-    arrival: dict = field(default_factory=dict)
-    slew: dict = field(default_factory=dict)
-    load: dict = field(default_factory=dict)
-    needed: dict = field(default_factory=dict)
-    is_complete: bool = False
-
-    def include(self, name, key, pair):
-        """Take the worse of what is known and another pair."""
-        pairs = getattr(self, name)
-        pairs[key] = tuple(map(max, pair, pairs.get(key, pair)))
 
 
 class Analysis:
@@ -388,36 +338,3 @@ def _groups(level, node):
         starts = np.flatnonzero(np.diff(nodes, prepend=-1))
         groups.append((int(begin), int(end), starts, nodes[starts]))
     return groups
-
-
-def surround(netlist, top, tables, clock, borders, from_inputs=True):
-    """What each module that was kept meets in the others, ``{module: Surroundings}``, given what they show."""
-    found = {top: Surroundings(is_complete=not from_inputs)}
-    for module in reversed(netlist.modules_below(top)):
-        analysis = Analysis(netlist, module, tables, netlist.library, clock, borders, found[module])
-        analysis.update()
-        analysis.surroundings(netlist, borders, found)
-    return found
-
-
-def hierarchy_period(netlist, top, tables, clock, from_inputs):
-    """The worst path of a design, between registers or ``from_inputs`` too; None if there is none.
-
-    Modules are analysed from the leaves to the top and back, so often that a path may cross ``CROSSINGS`` borders. What
-    arrives at a module is the worst of all its instances; so a path through several instances of one module, without a
-    register in any, is taken to be longer than it is.
-    """
-    modules = netlist.modules_below(top)
-    found, period = {top: Surroundings(is_complete=not from_inputs)}, None
-    for _ in range(CROSSINGS if len(modules) > 1 else 1):
-        borders, periods = {}, []
-        for module in modules:
-            around = found.get(module, Surroundings(is_complete=True))
-            analysis = Analysis(netlist, module, tables, netlist.library, clock, borders, around)
-            periods.append(analysis.update())
-            borders[module] = analysis.border()
-        before, period = period, float(max(periods))
-        if before is not None and abs(period - before) < 0.05:
-            break
-        found = surround(netlist, top, tables, clock, borders, from_inputs)
-    return period if period > 0 else None

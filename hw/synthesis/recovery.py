@@ -9,9 +9,10 @@ larger regions, as long as that makes the module better.
 
 from dataclasses import dataclass
 
-from hw.synthesis.analysis import Analysis, surround
+from hw.synthesis.analysis import Analysis
 from hw.synthesis.buffering import add_buffers, add_trees, remove_buffers
 from hw.synthesis.complements import Complements
+from hw.synthesis.hierarchy import surround
 from hw.synthesis.netlist import Netlist
 from hw.synthesis.resynthesis import Region, gates_of, run_abc
 from hw.synthesis.sizing import Aim, Sizer

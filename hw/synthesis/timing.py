@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 
-from hw.synthesis.analysis import hierarchy_period
+from hw.synthesis.hierarchy import hierarchy_period
 from hw.synthesis.recipes import output_load
 
 LABELS = {
