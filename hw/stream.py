@@ -85,7 +85,7 @@ class QueueParameters(BeatParameters):
             self.refuse("depth", "at least 3 where the storage is a memory, one for the output and two under way")
 
 
-class Queue(Block):
+class StreamQueue(Block):
     """First in, first out, for ``depth`` beats.
 
     Latency 1 with registers, 2 with a memory. ``source.ready`` comes from registers only, except at depth 1, where a

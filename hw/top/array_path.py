@@ -8,7 +8,7 @@ from golden.commands import FLAGS, Opcode
 from hw.arith.compressor import Heap
 from hw.block import Block
 from hw.formats import FP16
-from hw.stream import Queue, StreamFork
+from hw.stream import StreamQueue, StreamFork
 from hw.top.array.column_writer import ColumnWriter
 from hw.top.array.group_collector import GroupCollector
 from hw.top.array.hash_order import HashOrder
@@ -197,7 +197,7 @@ class ArrayPath(Block):
         place = placing.placed.payload.places[0]
         item = data.View(item_layout(self.parameters.sizes), items.payload)
         # As many as there may be in the array, and some for the way into it.
-        m.submodules.waiting = waiting = Queue(
+        m.submodules.waiting = waiting = StreamQueue(
             width=max(len(place), len(items.payload)), depth=(1 << array.parameters.row_width) + 4, storage="memory"
         )
         m.d.comb += [

@@ -5,7 +5,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hw.block import Block
-from hw.stream import Queue
+from hw.stream import StreamQueue
 from hw.top.core_parameters import CoreParameters
 from hw.units.token_selector import TokenSelector
 
@@ -91,7 +91,7 @@ class LatentCompare(Block):
     def _two_latents(self, m, beats, selector, is_previous):
         """The selector takes both latents together, so the current one's beat waits for that of the previous one."""
         current, previous = selector.current, selector.previous
-        m.submodules.waiting = waiting = Queue(width=16 * self.n_banks, depth=1)
+        m.submodules.waiting = waiting = StreamQueue(width=16 * self.n_banks, depth=1)
         m.d.comb += [
             waiting.source.payload.eq(beats.payload),
             waiting.source.valid.eq(beats.valid & ~is_previous),

@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 
 from hw.block import Block
 from hw.formats import FP16
-from hw.stream import Queue
+from hw.stream import StreamQueue
 from hw.top.core_parameters import CoreParameters
 from hw.top.port_layouts import imem_write
 
@@ -51,7 +51,7 @@ class RowWriter(Block):
         m = Module()
         sizes = self.parameters.sizes
         layout = self.write.payload.shape()
-        m.submodules.waiting = waiting = Queue(width=layout.size + 1, depth=2)
+        m.submodules.waiting = waiting = StreamQueue(width=layout.size + 1, depth=2)
         index = Signal.like(self.last_result, name="index")
         ends_row = Signal()
         taken = Signal()

@@ -9,7 +9,7 @@ from golden.commands import FLAGS
 from golden.softmax_unit import ONE
 from hw.block import Block
 from hw.formats import FP16
-from hw.stream import Queue
+from hw.stream import StreamQueue
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.core_parameters import CoreParameters
 from hw.top.mask_walk import MaskWalk, mask_address, mask_address_width
@@ -101,7 +101,7 @@ class SoftmaxPath(Block):
             "slot": data.ArrayLayout(ceil_log2(self.parameters.sizes.key_slots), self.n_banks),
             "row": len(self.mass_read.address),
         })
-        m.submodules.walked = steps = Queue(width=walked.size, depth=self._steps_inside, storage="memory")
+        m.submodules.walked = steps = StreamQueue(width=walked.size, depth=self._steps_inside, storage="memory")
         m.submodules.unit = self._unit
         step, row = self._walk(m)
         self._read(m, step, row, uses_mass, steps.source)
@@ -129,7 +129,7 @@ class SoftmaxPath(Block):
         """The steps of all rows, and the row that each belongs to."""
         m.submodules.loop = loop = RowLoop(max_tokens=self.max_tokens)
         m.submodules.walk = walk = MaskWalk(**self.parameters.values())
-        m.submodules.rows = rows = Queue(width=len(loop.rows.payload.row), depth=_ROWS_WALKED)
+        m.submodules.rows = rows = StreamQueue(width=len(loop.rows.payload.row), depth=_ROWS_WALKED)
         m.d.comb += [
             loop.token.eq(self.token),
             loop.start.eq(self.start),

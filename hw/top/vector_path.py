@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 
 from golden.commands import FLAGS, Opcode
 from hw.block import Block
-from hw.stream import Queue
+from hw.stream import StreamQueue
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.core_parameters import CoreParameters
 from hw.top.norm_rows import NormRows
@@ -137,7 +137,7 @@ class VectorPath(Block):
         m.submodules.placing = placing = RowPlaces(max_tokens=self.max_tokens, imem_depth=self.imem_depth)
         placed = placing.placed
         place = placed.payload.places
-        m.submodules.places = places = Queue(width=len(place[0]), depth=self._rows_inside, storage="memory")
+        m.submodules.places = places = StreamQueue(width=len(place[0]), depth=self._rows_inside, storage="memory")
         m.d.comb += [
             loop.token.eq(self.token),
             loop.start.eq(self.start),
@@ -247,7 +247,7 @@ class VectorPath(Block):
         They decide on the operation of all lanes, which would be late if it depended on where they come from.
         """
         layout = self.value_write.payload.shape()
-        m.submodules.values_waiting = waiting = Queue(width=layout.size, depth=2)
+        m.submodules.values_waiting = waiting = StreamQueue(width=layout.size, depth=2)
         word = Signal.like(self.word_write, name="word", reset_less=True)
         has_word = Signal(name="has_word")
         m.d.sync += [word.eq(self.word_write), has_word.eq(self.word_write.valid)]

@@ -11,7 +11,7 @@ from hw.arith.stored_bounds import OutsideBounds
 from hw.block import Block
 from hw.params import choice, integer
 from hw.pipeline import Pipeline
-from hw.stream import Queue
+from hw.stream import StreamQueue
 from hw.units.tokens import bounds_store, reference_store
 from hw.units.tokens.bounds_store import BoundsStore
 from hw.units.tokens.index_scanner import IndexScanner, index_entry, mask_word
@@ -225,7 +225,7 @@ class TokenSelector(Block):
         listed = scanner.words
         if p.index_queue:
             storage = "registers" if p.index_queue <= 4 else "memory"
-            m.submodules.queue = queue = Queue(width=p.word_tokens + 1, depth=p.index_queue, storage=storage)
+            m.submodules.queue = queue = StreamQueue(width=p.word_tokens + 1, depth=p.index_queue, storage=storage)
             m.d.comb += [
                 scanner.words.payload.eq(queue.sink.payload),
                 scanner.words.valid.eq(queue.sink.valid),

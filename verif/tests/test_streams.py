@@ -17,12 +17,12 @@ POINTS = [
     ("RegisterSlice", {"width": 70}),
     ("SkidBuffer", {"width": 1}),
     ("SkidBuffer", {"width": 33}),
-    ("Queue", {"width": 8, "depth": 1}),
-    ("Queue", {"width": 8, "depth": 2}),
-    ("Queue", {"width": 1, "depth": 5}),
-    ("Queue", {"width": 9, "depth": 3, "storage": "memory"}),
-    ("Queue", {"width": 16, "depth": 4, "storage": "memory"}),
-    ("Queue", {"width": 5, "depth": 17, "storage": "memory"}),
+    ("StreamQueue", {"width": 8, "depth": 1}),
+    ("StreamQueue", {"width": 8, "depth": 2}),
+    ("StreamQueue", {"width": 1, "depth": 5}),
+    ("StreamQueue", {"width": 9, "depth": 3, "storage": "memory"}),
+    ("StreamQueue", {"width": 16, "depth": 4, "storage": "memory"}),
+    ("StreamQueue", {"width": 5, "depth": 17, "storage": "memory"}),
     ("StreamFork", {"width": 8, "n": 1}),
     ("StreamFork", {"width": 12, "n": 3}),
     ("StreamJoin", {"width": 8, "n": 1}),
@@ -55,4 +55,4 @@ def test_capacity(point):
 
 def test_a_memory_queue_must_be_deep_enough():
     with pytest.raises(ValueError, match="depth must be at least 3 .* not 2"):
-        stream.Queue(depth=2, storage="memory")
+        stream.StreamQueue(depth=2, storage="memory")

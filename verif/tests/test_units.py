@@ -85,15 +85,15 @@ def _name(parameters):
 
 
 CASES = [
-    pytest.param(unit, parameters, marks=pytest.mark.slow if slow else (), id=f"{unit}-{_name(parameters)}")
+    pytest.param(unit, parameters, not slow, marks=pytest.mark.slow if slow else (), id=f"{unit}-{_name(parameters)}")
     for unit, points in POINTS.items()
     for slow, parameters in points
 ]
 
 
-@pytest.mark.parametrize("unit, parameters", CASES)
-def test_point(unit, parameters):
-    check(run_bench(make_block(unit, None, parameters), seed=SEED, count=450))
+@pytest.mark.parametrize("unit, parameters, every_pair", CASES)
+def test_point(unit, parameters, every_pair):
+    check(run_bench(make_block(unit, None, parameters), seed=SEED, count=450, every_pair=every_pair))
 
 
 @pytest.mark.slow

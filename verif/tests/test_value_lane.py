@@ -1,4 +1,4 @@
-"""The functions of one operand where the vector unit's lane merges them: every word, operations mixed."""
+"""The functions of one operand where the vector unit's lane merges them: any words, operations mixed."""
 
 import os
 
@@ -13,15 +13,16 @@ from verif.lockstep import run_lockstep
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("SEED", "1"))
+N_WORDS = 1 << 14
 
 
-def test_functions_of_every_word():
-    """All 65,536 words, in any order, each through one of the functions, in any order too.
+def test_functions_in_any_order():
+    """A quarter of all words, in any order, each through one of the functions, in any order too.
 
     What each function makes of each word, test_functions knows; here it is whether the right one is taken in time.
     """
     rng = np.random.default_rng(SEED)
-    words = rng.permutation(1 << 16)
+    words = rng.permutation(1 << 16)[:N_WORDS]
     operation = rng.choice([VectorOp.RSQRT, VectorOp.GELU, VectorOp.EXP, VectorOp.RECIPROCAL], len(words))
 
     block = values.ValueLane(format="fp16")
@@ -37,5 +38,5 @@ def test_functions_of_every_word():
     for op in values.FUNCTIONS:
         expected[operation == op] = FUNCTIONS[VectorOp(op)](words[operation == op])
     wrong = np.flatnonzero(got != expected[:checked])
-    assert len(got) == checked > 1 << 15
+    assert len(got) == checked > N_WORDS // 2
     assert not len(wrong), [(VectorOp(operation[row]).name, hex(words[row]), hex(got[row])) for row in wrong[:5]]

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.block import Block
 from hw.formats import FP16
-from hw.stream import Queue
+from hw.stream import StreamQueue
 from hw.top.array.plan import item_layout, plan_layout
 from hw.top.core_parameters import CoreParameters
 from hw.top.port_layouts import imem_write
@@ -57,7 +57,7 @@ class GroupCollector(Block):
         m = Module()
         plan, item = self.plan, self.items.payload
         layout = self.groups.payload.shape()
-        m.submodules.waiting = waiting = Queue(width=layout.size, depth=2)
+        m.submodules.waiting = waiting = StreamQueue(width=layout.size, depth=2)
         counted = Signal.like(item.group, name="counted")  # group of a row that is written
         group = Signal.like(counted, name="group")
         ends_row = Signal()

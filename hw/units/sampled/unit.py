@@ -11,7 +11,7 @@ from hw.block import Block
 from hw.memory import MemoryBank
 from hw.params import choice, integer
 from hw.pipeline import Pipeline
-from hw.stream import Queue
+from hw.stream import StreamQueue
 from hw.units.dot_product_unit import DEFAULT_MAX_TERMS, DotProductUnit, DotProductUnitParameters
 from hw.units.sampled.slot_scanner import SlotScanner, row_tag
 
@@ -205,7 +205,7 @@ class SampledUnit(Block):
         """Bitmaps with ones, each with the tag of its row."""
         p = self.parameters
         width = self.n_slots + row_tag(p.row_width, p.n_places).size
-        return Queue(width=width, depth=p.mask_depth, storage="memory")
+        return StreamQueue(width=width, depth=p.mask_depth, storage="memory")
 
     def _read_operands(self, m, pipe, scanner, unit):
         """Both memories are read when a beat is issued; the dot-product unit gets it one clock later."""
@@ -238,7 +238,7 @@ class SampledUnit(Block):
     def _tag_scores(self, m, scanner, unit):
         """The slots of dot products under way wait in a queue with room for all, and for one more as one leaves."""
         tag = data.StructLayout({"slot": len(scanner.slot), "last_of_row": 1, "row": self.parameters.row_width})
-        m.submodules.tags = tags = Queue(width=tag.size, depth=2 + unit.latency)
+        m.submodules.tags = tags = StreamQueue(width=tag.size, depth=2 + unit.latency)
         oldest = data.View(tag, tags.sink.payload)
         m.d.comb += [
             tags.source.payload.eq(Cat(scanner.slot, scanner.last_of_row, scanner.row)),

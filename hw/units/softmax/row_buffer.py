@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.block import Block
 from hw.params import Parameters, integer
-from hw.stream import Queue
+from hw.stream import StreamQueue
 
 __all__ = ["RowBuffer"]
 
@@ -58,8 +58,8 @@ class RowBuffer(Block):
 
     def circuit(self):
         m = Module()
-        m.submodules.beats = beats = Queue(width=self.width + 1, depth=self.depth, storage="memory")
-        m.submodules.statistics = statistics = Queue(width=self.statistic_width, depth=self.depth, storage="memory")
+        m.submodules.beats = beats = StreamQueue(width=self.width + 1, depth=self.depth, storage="memory")
+        m.submodules.statistics = statistics = StreamQueue(width=self.statistic_width, depth=self.depth, storage="memory")
         beat = data.View(self.parameters.beat, beats.sink.payload)
         m.d.comb += [
             beats.source.payload.eq(self.source.payload),

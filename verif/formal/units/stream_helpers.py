@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, Signal, Value
 
-from hw.stream import Queue, RegisterSlice, SkidBuffer, StreamFork, StreamJoin
+from hw.stream import StreamQueue, RegisterSlice, SkidBuffer, StreamFork, StreamJoin
 from verif.formal.properties import Property
 from verif.formal.streams import moves, obey, one_to_one, stable
 
@@ -65,9 +65,9 @@ CONTRACT = "stable while stalled; nothing lost, doubled, reordered or late"
 PROPERTIES = [
     Property("stream_helpers", CONTRACT, RegisterSlice, [{"width": 1}, {"width": 8}], register_slice, quick=True),
     Property("stream_helpers", CONTRACT, SkidBuffer, [{"width": 1}, {"width": 8}], skid_buffer, quick=True),
-    Property("stream_helpers", CONTRACT, Queue, [{"width": 2, "depth": depth} for depth in (1, 2, 3, 5)], queue,
+    Property("stream_helpers", CONTRACT, StreamQueue, [{"width": 2, "depth": depth} for depth in (1, 2, 3, 5)], queue,
              quick=True),
-    Property("stream_helpers", CONTRACT, Queue,
+    Property("stream_helpers", CONTRACT, StreamQueue,
              [{"width": 2, "depth": depth, "storage": "memory"} for depth in (3, 4, 5, 6, 9)], queue, quick=True),
     Property("stream_helpers", CONTRACT, StreamFork, [{"width": 4, "n": n} for n in (1, 2, 3, 5)], fork, quick=True),
     Property("stream_helpers", CONTRACT, StreamJoin, [{"width": 4, "n": n} for n in (1, 2, 3, 5)], join, quick=True),
