@@ -64,7 +64,7 @@ class Core(Block):
 
     def circuit(self):
         m = Module()
-        p, values = self.parameters, self.parameters.values()
+        values = self.parameters.values()
         m.submodules.controller = self._controller = controller = Controller(**values)
         m.submodules.array = array = ArrayPath(**values)
         m.submodules.softmax = softmax = SoftmaxPath(**values)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from golden.commands import FLAGS, Elementwise, Opcode
-from golden.core_sizes import CoreSizes, words_for
+from golden.core_sizes import CoreSizes
 from golden.hash_bank_mapper import BankMap, bank_counts, sddmm_cycles
 from golden.hash_format import mask_to_bitmap
 from golden.timing import CoreTiming, Latencies, row_steps
