@@ -1,6 +1,7 @@
 """The base of every unit's testbench: a source of batches of stimulus with the golden model's answers."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from amaranth.lib.wiring import In
@@ -62,7 +63,7 @@ class Bench:
         """The block under test, from plain data; overridden where it is none of the registered units."""
         return unit_class(cls.unit)(**parameters)
 
-    @property
+    @cached_property
     def latency(self):
         """Clocks after which nothing is under way any more, beyond those in which beats move."""
         return self.block.latency

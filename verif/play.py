@@ -145,7 +145,7 @@ class Player:
 
     def check_timing(self, batch):
         """Without stalls: one beat an interval accepted, every result exactly after the latency."""
-        block = self.bench.block
+        block, latency = self.bench.block, self.bench.block.latency
         by_name = {end.name: end for end in (*self.sources, *self.sinks)}
         for source in self.sources:
             if source.name in batch.full_rate and source.waits:
@@ -159,9 +159,9 @@ class Player:
             if len(seen) != len(beats):
                 continue  # reported as beats missing or too many
             for index, beat in enumerate(beats):
-                if beat is not None and seen[index] != taken[beat] + block.latency:
+                if beat is not None and seen[index] != taken[beat] + latency:
                     off = seen[index] - taken[beat]
-                    self.report(f"{name}: beat {index} came after {off} clocks, the stated latency is {block.latency}")
+                    self.report(f"{name}: beat {index} came after {off} clocks, the stated latency is {latency}")
                     break
 
     async def interrupt(self, count):
