@@ -14,7 +14,7 @@ def split_modules(text):
 
 def tidy(module, black_box=False):
     """One module in the form in which it is given to the user."""
-    name, header, body = _ansi_ports(module)
+    name, header, body = _ansi_ports(_plain_names(module))
     body = _replications(plain_selections(body))
     body = _fold_nets(header, body)
     body = _group_registers(plain_reductions(body))
@@ -44,6 +44,25 @@ def _ansi_ports(module):
         body = body[:declaration.start()] + body[declaration.end():]
         lines.append(f"  {direction[port]:6} {declaration[1]:4}{declaration[2]} {port}")
     return opening[1], ",\n".join(lines), body
+
+
+# Names -----------------------------------------------------------------------------------------------------------
+
+_BIT_REGISTER = re.compile(r"\\(\w+)\[(\d+)\] ")
+
+
+def _plain_names(module):
+    """The register that Yosys makes of one bit of a vector, ``\\name_reg[3] ``, becomes ``name_reg_3``."""
+    used = set(re.findall(r"\w+", module))
+    names = {}
+    for match in _BIT_REGISTER.finditer(module):
+        if match[0] not in names:
+            name = f"{match[1]}_{match[2]}"
+            while name in used:
+                name += "_"
+            used.add(name)
+            names[match[0]] = name
+    return _BIT_REGISTER.sub(lambda match: names[match[0]], module)
 
 
 # Concatenations --------------------------------------------------------------------------------------------------

@@ -4,9 +4,13 @@ import subprocess
 import sys
 
 import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from hw import emit
 from hw.registry import make_block
+from verif import lint
 
 CASES = [
     ("bitonic_sorter", {"n": 4, "key_width": 3, "payload_width": 2, "stable": True}),
@@ -49,3 +53,31 @@ def test_tidying_preserves_the_logic(unit, parameters, tmp_path, monkeypatch):
     run = subprocess.run([sys.executable, "-c", emit.YOSYS_RUNNER, script], capture_output=True, text=True)
     assert run.returncode == 0, (run.stdout + run.stderr)[-1500:]
     assert run.stdout.count("Equivalence successfully proven!") == len(tidied)
+
+
+class Countdown(wiring.Component):
+    """Yosys makes a register of its own of the bit that the start sets, and gives it the name of a vector's bit."""
+
+    start: In(1)
+    count_reg_2: In(1)
+    count: Out(4)
+
+    def elaborate(self, platform):
+        m = Module()
+        left = Signal(4)
+        m.d.comb += self.count.eq(left)
+        with m.If(self.start):
+            m.d.sync += left.eq(4)
+        with m.Elif((left != 0) & self.count_reg_2):
+            m.d.sync += left.eq(left - 1)
+        return m
+
+
+def test_names_of_single_bits_are_plain(monkeypatch):
+    emission = emit.Emission()
+    emission.add_top(Countdown(), "countdown")
+    text = "\n".join(emission.verilog().values())
+    assert "count_reg_2_" in text and "\\" not in text
+    assert not any(lint.lint({"countdown.v": text}, ["countdown"]).values())
+    monkeypatch.setattr(emit, "tidy", lambda module, black_box: module + "\n")
+    assert "\\count_reg[2] " in "\n".join(emission.verilog().values())
