@@ -42,7 +42,7 @@ class DotProductUnitBench(Bench):
         queries, keys, first, last = [], [], [], []
         bins = dict.fromkeys(self.required_bins, 0)
         while len(first) < max(count, SHORTEST):
-            query, key = self._dot_product()
+            query, key = self._dot_product(longest=count // 2)
             n_beats = len(query)
             if first and not self._turn % 8:
                 # A sum that is never finished; the next dot product says first.
@@ -80,11 +80,13 @@ class DotProductUnitBench(Bench):
             parts.append(self._dot_product())
         return [np.concatenate(words)[:n_beats] for words in zip(*parts)]
 
-    def _dot_product(self):
+    def _dot_product(self, longest=0):
         """Query and key words [beats, lanes] of the kind whose turn it is, mostly short."""
         kind = self._kinds[self._turn % len(self._kinds)]
         self._turn += 1
         n_beats = int(self.rng.choice([1, 1, 2, 3, 4, 9]))
+        if kind is _one_sign:
+            n_beats = max(n_beats, longest)
         return kind(self._format, self.rng, (n_beats, self.parameters.n_lanes))
 
     def _count(self, bins, query, key):
@@ -198,6 +200,29 @@ def _near_miss(fmt, rng, shape):
     return [query, key]
 
 
+def _small_remainder(fmt, rng, shape):
+    """Two large products cancel; what remains is one far below them, so that the sum has any number of leading zeros."""
+    query, key = np.zeros((2, max(shape[0], -(-3 // shape[1])), shape[1]), np.int64)
+    top = (1 << fmt.exponent_width) - 2
+    fields = rng.integers(top // 2, top + 1, 2)
+    total = max(2, int(fields.sum() - rng.integers(0, 32)))
+    lowest, highest = max(1, total - top), min(top, total - 1)
+    small = int(rng.integers(lowest, highest + 1))
+    at = rng.choice(query.size, 3, replace=False)
+    left, right = _words(fmt, rng, 2, fields)
+    query.flat[at[:2]], key.flat[at[:2]] = left, (right, right ^ fmt.sign_bit)
+    query.flat[at[2]], key.flat[at[2]] = _words(fmt, rng, 2, np.array([small, total - small]))
+    return [query, key]
+
+
+def _one_sign(fmt, rng, shape):
+    """A sum that grows as much as its terms can make it: the largest significands, at the reference, of one sign."""
+    total = 4 * int(rng.integers(1, (1 << fmt.exponent_width) // 2 - 1)) + 3
+    sign, ones = int(rng.integers(2)) * fmt.sign_bit, (1 << fmt.fraction_width) - 1
+    return [sign * is_query | field << fmt.fraction_width | ones - rng.integers(0, 2, shape)
+            for is_query, field in ((1, total // 2), (0, total - total // 2))]
+
+
 def _overflow(fmt, rng, shape):
     """The largest numbers, of one sign."""
     return [np.full(shape, fmt.infinity - 1) - rng.integers(0, 3, shape), np.full(shape, fmt.infinity - 1)]
@@ -290,6 +315,6 @@ def _zero_bytes(fmt, rng, shape):
 FLOAT_KINDS = (
     _nan, _zero_sum, _subnormal, _near_miss, _subnormal_tie, _overflow, _infinite, _gaussian, _two_infinities, _any,
     _cancelling, _subnormal_tie, _infinite_zero, _boundary, _ramp, _close, _subnormal, _gaussian, _ramp,
-    _zero_times_large, _subnormal_tie,
+    _zero_times_large, _subnormal_tie, _small_remainder, _one_sign,
 )
 INTEGER_KINDS = (_extreme_bytes, _zero_bytes, _bytes, _cancelling_bytes, _all_lowest, _bytes, _bytes)
