@@ -145,7 +145,7 @@ class Player:
 
     def check_timing(self, batch):
         """Without stalls: one beat an interval accepted, every result exactly after the latency."""
-        block, latency = self.bench.block, self.bench.block.latency
+        latency = self.bench.block.latency
         by_name = {end.name: end for end in (*self.sources, *self.sinks)}
         for source in self.sources:
             if source.name in batch.full_rate and source.waits:

@@ -25,7 +25,28 @@ class Tally:
     cases: int
     failing: tuple[str, str] | None
     reached: list[bool]
-    results: np.ndarray | None
+    results: "Results | None"
+
+
+@dataclass(frozen=True)
+class Results:
+    """The outputs ``result_<n>`` of all combinations, as they lie in the file."""
+
+    planes: np.ndarray
+    last: int
+
+    @property
+    def width(self):
+        return self.planes.shape[1]
+
+    def words(self, start, stop):
+        """Those of some rows, all words of the last port for one combination of the others: one integer each."""
+        per_row = -(-self.last // LANES)
+        bits = np.unpackbits(self.planes[start * per_row:stop * per_row], axis=-1, bitorder="little")
+        words = np.zeros((len(bits), LANES), np.uint64)
+        for place in range(self.width):
+            words |= bits[:, place].astype(np.uint64) << np.uint64(place)
+        return words.reshape(stop - start, -1)[:, :self.last].ravel()
 
 
 def evaluate(graph, ports, folder, timeout):
@@ -33,7 +54,7 @@ def evaluate(graph, ports, folder, timeout):
 
     In every clock the output ``is_taken`` says whether the next combination follows, ``is_checked`` whether a
     combination's result is there (the first accepted, the first checked). Other inputs are random, mostly 1. Outputs
-    ``result_<n>``, if there are any, come back as bits ``[combination, n]`` in order of combinations.
+    ``result_<n>``, if there are any, come back in order of combinations.
     """
     compile_circuit(graph, ports, folder)
     tables = [np.asarray(words, dtype=np.uint64) for _, words in ports.values()]
@@ -57,12 +78,8 @@ def evaluate(graph, ports, folder, timeout):
     results = None
     n_results = sum(name.startswith("result_") for name in graph.output_names)
     if n_results:
-        planes = np.fromfile(folder / "results.bin", dtype=np.uint8).reshape(-1, n_results, LANES // 8)
-        bits = np.unpackbits(planes, axis=-1, bitorder="little")
-        last = len(tables[-1])
-        per_row = -(-last // LANES)
-        bits = bits.transpose(0, 2, 1).reshape(-1, per_row * LANES, n_results)[:, :last]
-        results = bits.reshape(-1, n_results)
+        planes = np.memmap(folder / "results.bin", dtype=np.uint8, mode="r").reshape(-1, n_results, LANES // 8)
+        results = Results(planes, len(tables[-1]))
     return Tally(cases, None, reached, results)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 import resource
 import shutil
@@ -14,6 +15,9 @@ from verif.formal import exhaustive, netlist, registry, solver
 from verif.formal.checker import Checker
 
 __all__ = ["Result", "run", "run_numbered"]
+
+_CASES_AT_ONCE = 1 << 20
+"""Combinations that the golden model gets in one call, so that memory does not grow with them."""
 
 
 @dataclass(frozen=True)
@@ -198,15 +202,22 @@ def _evaluate(prop, checker, graph, folder):
 
 def _wrong_results(prop, checker, tally):
     """A sentence about the results that are not the model's, or None."""
-    choices = [np.asarray(words) for _, words in checker.enumerated.values()]
-    words = [axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")]
-    expected = np.asarray(prop.expected(next(iter(checker.blocks.values())), *words)).astype(np.uint64)
-    bits = expected[:, None] >> np.arange(tally.results.shape[1], dtype=np.uint64) & np.uint64(1)
-    wrong = np.flatnonzero((tally.results != bits).any(axis=1))
-    if not len(wrong):
-        return None
-    first = ", ".join(f"{name} {word[wrong[0]]:#x}" for name, word in zip(checker.enumerated, words))
-    return f"{len(wrong)} results differ from the model's, the first for {first}"
+    *others, last = [np.asarray(words) for _, words in checker.enumerated.values()]
+    shape = [len(words) for words in others] or [1]
+    n_rows, step = math.prod(shape), max(1, _CASES_AT_ONCE // len(last))
+    block, mask = next(iter(checker.blocks.values())), np.uint64((1 << tally.results.width) - 1)
+    n_wrong, first = 0, ""
+    for start in range(0, n_rows, step):
+        stop = min(start + step, n_rows)
+        places = np.unravel_index(np.arange(start, stop), shape)
+        words = [np.repeat(axis[place], len(last)) for axis, place in zip(others, places)]
+        words.append(np.tile(last, stop - start))
+        expected = np.asarray(prop.expected(block, *words)).astype(np.uint64) & mask
+        wrong = np.flatnonzero(tally.results.words(start, stop) != expected)
+        if len(wrong) and not n_wrong:
+            first = ", ".join(f"{name} {word[wrong[0]]:#x}" for name, word in zip(checker.enumerated, words))
+        n_wrong += len(wrong)
+    return f"{n_wrong} results differ from the model's, the first for {first}" if n_wrong else None
 
 
 _ENGINES = {
