@@ -16,8 +16,12 @@ from verif.formal.run import Result, run
 from verif.formal.streams import moves, stable
 
 
+def _marked(bug):
+    return pytest.param(bug, id=bug.name, marks=[pytest.mark.core] if bug.unit == "core" else [])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", [bug for bug in bugs.BUGS if not bug.for_bench], ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [_marked(bug) for bug in bugs.BUGS if not bug.for_bench])
 def test_finds(bug, tmp_path):
     result = bugs.by_formal(bug, tmp_path)
     assert result.holds is False and result.verdict.startswith("fails"), result

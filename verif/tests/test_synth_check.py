@@ -29,18 +29,20 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize("with_library", [False, True])
-def test_a_new_baseline_holds_until_something_is_lost(files, capsys, with_library):
+def test_a_new_baseline_holds_until_something_is_lost(files, capsys, monkeypatch, with_library):
+    figures, measure = {}, check._measure  # the same each time, so once is enough
+    monkeypatch.setattr(check, "_measure", lambda *what: figures.get(what[1:]) or figures.setdefault(what[1:], measure(*what)))
     library = ("--liberty", files / "mini.lib") if with_library else ()
     assert run(*library) == 1
     assert "has no figures of library" in capsys.readouterr().err
     assert run(*library, "--update") == 0
     assert run(*library) == 0
     baseline = json.loads(check.BASELINE.read_text())
-    ((name, figures),) = baseline.items()
+    ((name, known),) = baseline.items()
     assert name == ("mini" + name[4:] if with_library else "generic")
     key = "hash area"
     for what, factor, code in (("area", 0.98, 0), ("area", 0.96, 1), ("delay", 0.96, 0), ("delay", 0.94, 1)):
-        changed = {**figures[key], what: figures[key][what] * factor}
+        changed = {**known[key], what: known[key][what] * factor}
         check.BASELINE.write_text(json.dumps({name: {key: changed}}))
         capsys.readouterr()
         assert run(*library) == code, (what, factor)
