@@ -181,5 +181,7 @@ PROPERTIES = [
     Property("token_selector", "the same for two channels, one after the other", TokenSelector, LATENTS[3:], selects,
              engine="bmc", depth=18, reach=30),
     Property("token_selector", "the same with the values at which each token was last computed", TokenSelector,
-             [{**latent, "reference": "last"} for latent in LATENTS[:2]], selects),
+             [{**LATENTS[0], "reference": "last"}], selects),
+    Property("token_selector", "the same with several values a beat and tokens a word", TokenSelector,
+             [{**LATENTS[1], "reference": "last"}], selects, engine="bmc", depth=24, reach=30),
 ]
