@@ -183,5 +183,5 @@ PROPERTIES = [
     Property("token_selector", "the same with the values at which each token was last computed", TokenSelector,
              [{**LATENTS[0], "reference": "last"}], selects),
     Property("token_selector", "the same with several values a beat and tokens a word", TokenSelector,
-             [{**LATENTS[1], "reference": "last"}], selects, engine="bmc", depth=24, reach=30),
+             [{**LATENTS[1], "reference": "last"}], selects, engine="bmc", depth=17, reach=30),
 ]
