@@ -94,7 +94,8 @@ class VectorUnit(Block):
     * other codes give a result beat of zeros.
 
     An address of bank_depth or more counts as an engine that is not enabled. A bank access sees all earlier commands'
-    writes; a bank holds nothing defined until it is written, and reset does not clear it.
+    writes; a bank holds nothing defined until it is written. Reset does not clear it, but a write that a stalled result
+    has held up is not done then.
 
     Totals, over the ``scope`` of the command with ``last``: 0 (LANES) of lane l over all engines in entry l, 1 (ENGINE)
     of engine v over its lanes in entry v, 2 or 3 (ALL) of everything in entry 0. ``single`` is a total rounded once

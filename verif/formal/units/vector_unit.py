@@ -33,7 +33,7 @@ def contract(c, block):
 def banks(c, block):
     """Only bank commands: a read gives what earlier commands wrote into enabled lanes of enabled engines, else 0.
 
-    The low bit of one lane of one engine, both chosen by the solver, is followed.
+    The low bit of each lane is followed. Reset makes what was written unknown, for it stops writes under way.
     """
     m, command = c.m, block.command.payload
     widths = {name: Shape.cast(shape).width for name, shape in command.shape().members.items()}
@@ -48,7 +48,7 @@ def banks(c, block):
         works = command.enable[engine] & (address < block.bank_depth)
         for lane in range(block.n_lanes):
             bits = [Signal(name=f"bit_{engine}_{lane}_{row}", reset_less=True) for row in range(block.bank_depth)]
-            known = [Signal(name=f"known_{engine}_{lane}_{row}", reset_less=True) for row in range(block.bank_depth)]
+            known = [Signal(name=f"known_{engine}_{lane}_{row}") for row in range(block.bank_depth)]
             value, is_known = Const(0, 1), Const(0, 1)
             for row, (bit, is_set) in enumerate(zip(bits, known)):
                 writes = block.command.valid & block.command.ready & ~reads & works & command.lane_enable[engine][lane]
