@@ -25,7 +25,7 @@ N_DERIVED = {"subtract": 4000, "greater": 4000, "absolute_difference": 4000}
 def rows_in_verilog(name):
     """All of the file's own rows, but a part of the known file's in Icarus, which takes minutes for them."""
     some = simulator.choose() == "icarus" and not os.environ.get("TESTFLOAT")
-    return min(N_DERIVED.get(name, 1 << 30), 6_000 if some else 1 << 30)
+    return min(N_DERIVED.get(name, 1 << 30), 4_000 if some else 1 << 30)
 
 
 def commands_of(case):

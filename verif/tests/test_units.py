@@ -93,9 +93,17 @@ def test_point(unit, parameters, every_pair):
     check(run_bench(make_block(unit, None, parameters), seed=SEED, count=450, every_pair=every_pair))
 
 
+# The largest of them takes a minute in Icarus, and the core has it.
+PRESET_CASES = [
+    pytest.param(unit, config, id=f"{unit}-{config}",
+                 marks=[pytest.mark.core] if (unit, config) == ("vector_unit", "small") else [])
+    for unit in POINTS
+    for config in PRESETS if config in ("tiny", "small")
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [name for name in PRESETS if name in ("tiny", "small")])
-@pytest.mark.parametrize("unit", POINTS)
+@pytest.mark.parametrize("unit, config", PRESET_CASES)
 def test_preset(unit, config):
     # Icarus starts with X in every register and memory: a run is watched for where it gets.
     run = run_watched if config == "tiny" and simulator.choose() == "icarus" else run_bench
