@@ -48,6 +48,7 @@ def test_every_part_of_the_tiny_blocks_is_proved_at_its_size():
             assert not missing, f"parts of {unit} whose sizes building_blocks.py lacks: {', '.join(missing)}"
 
 
+@pytest.mark.slow
 def test_a_bug_is_noticed_by_the_testbench_too():
     bug = next(bug for bug in bugs.BUGS if bug.name == "valid is held a clock too long")
     failed, checked = bugs.by_testbench(bug, count=100)

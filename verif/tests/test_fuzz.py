@@ -13,6 +13,7 @@ def fuzz(*words):
     return subprocess.run([sys.executable, "-m", "verif.fuzz", *words], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_a_sample_is_met_well():
     run = fuzz("--seed", "0", "-n", "100")
     assert run.returncode == 0 and "100 cases" in run.stdout and " 0 failed" in run.stdout, run.stdout + run.stderr

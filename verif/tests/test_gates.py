@@ -20,6 +20,7 @@ def bench(netlist, verilog):
     return run_bench(netlist.block, count=90, edit=lambda files: {"hash_bank_mapper.v": verilog})
 
 
+@pytest.mark.slow
 def test_the_netlist_is_right(netlist):
     result = bench(netlist, netlist.verilog)
     assert netlist.cells > 20
@@ -27,6 +28,7 @@ def test_the_netlist_is_right(netlist):
     assert gates.is_equivalent(netlist) is True
 
 
+@pytest.mark.slow
 def test_a_wrong_cell_is_seen(netlist):
     wrong, n = re.subn(r"^  XOR2 (?=_g)", "  NAND2 ", netlist.verilog, count=1, flags=re.M)
     assert n

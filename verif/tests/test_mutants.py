@@ -22,6 +22,7 @@ def test_a_sample_is_killed(mutants):
     assert all(mutate.is_equivalent(mutants, number) for number in alive), [mutants.descriptions[n - 1] for n in alive]
 
 
+@pytest.mark.slow
 def test_what_the_testbench_notices_is_not_proved(mutants):
     verdicts = mutate.run_mutants(mutants, count=90, seed=1)
     noticed = [number for number, text in verdicts.items() if text is not None]

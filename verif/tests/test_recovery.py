@@ -18,6 +18,8 @@ from hw.synthesis import buffering, delay_tables, timing
 from verif.cell_models import cell_models
 from verif import mini_liberty
 
+pytestmark = pytest.mark.slow
+
 REFERENCE = Path(os.environ.get("LIBERTY") or Path(__file__).parents[3] / "shared" / "lib" / "nangate45_typ.lib.gz")
 
 BLOCKS = {
@@ -45,7 +47,6 @@ def synthesised(name, library_file, folder, **options):
     return sources, synth.synthesise(sources, top, liberty=library_file, keep=folder / "kept", **options)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog is not installed")
 @pytest.mark.parametrize("name", BLOCKS)
 def test_netlist_does_what_its_verilog_says(name, library_file, tmp_path):

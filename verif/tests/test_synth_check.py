@@ -91,6 +91,7 @@ def test_the_table_of_points_is_that_of_the_baseline():
     assert check.page(committed, json.loads(Path("docs/synthesis_baseline.json").read_text())) == committed
 
 
+@pytest.mark.slow
 def test_a_new_baseline_renews_the_table_of_points(files):
     begin = "<!-- begin points (generated: make synth-check UPDATE=1) -->"
     check.PAGE.write_text(f"{begin}\nold\n<!-- end points -->\nrest")
