@@ -126,7 +126,7 @@ class VectorUnit(Block):
     @property
     def latency(self):
         """Clocks from a command to its result."""
-        return INPUT_LATENCY + Totals(**self.parameters.totals.to_dict()).latency
+        return INPUT_LATENCY + self.parameters.totals.latency
 
     def circuit(self):
         m = Module()

@@ -47,6 +47,11 @@ class TotalsParameters(AccumulatorParameters):
         return self.engine_width + ceil_log2(self.n_engines)
 
     @property
+    def latency(self):
+        """Stage of the results."""
+        return select_stage(self.n_engines, self.n_lanes) + CHOICE_LATENCY + TotalRounder.latency
+
+    @property
     def total_layout(self):
         return data.StructLayout({
             "total": signed(self.all_width),
@@ -98,8 +103,7 @@ class Totals(Block):
 
     @property
     def latency(self):
-        """Stage of the results."""
-        return select_stage(self.n_engines, self.n_lanes) + CHOICE_LATENCY + TotalRounder.latency
+        return self.parameters.latency
 
     def circuit(self):
         m = Module()
