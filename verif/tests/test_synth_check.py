@@ -1,6 +1,7 @@
 """The comparison with the baseline: what is a loss, what a new baseline writes, and that the committed one is whole."""
 
 import csv
+import functools
 import io
 import json
 from pathlib import Path
@@ -30,19 +31,21 @@ def run(*arguments):
 
 @pytest.mark.parametrize("with_library", [False, True])
 def test_a_new_baseline_holds_until_something_is_lost(files, capsys, monkeypatch, with_library):
-    figures, measure = {}, check._measure  # the same each time, so once is enough
-    monkeypatch.setattr(check, "_measure", lambda *what: figures.get(what[1:]) or figures.setdefault(what[1:], measure(*what)))
+    measure = check._measure
+    (point,) = check.POINTS
+    once = functools.cache(lambda recipe, library: measure(point, recipe, library))  # the same each time
+    monkeypatch.setattr(check, "_measure", lambda _, *what: once(*what))
     library = ("--liberty", files / "mini.lib") if with_library else ()
     assert run(*library) == 1
     assert "has no figures of library" in capsys.readouterr().err
     assert run(*library, "--update") == 0
     assert run(*library) == 0
     baseline = json.loads(check.BASELINE.read_text())
-    ((name, known),) = baseline.items()
+    ((name, figures),) = baseline.items()
     assert name == ("mini" + name[4:] if with_library else "generic")
     key = "hash area"
     for what, factor, code in (("area", 0.98, 0), ("area", 0.96, 1), ("delay", 0.96, 0), ("delay", 0.94, 1)):
-        changed = {**known[key], what: known[key][what] * factor}
+        changed = {**figures[key], what: figures[key][what] * factor}
         check.BASELINE.write_text(json.dumps({name: {key: changed}}))
         capsys.readouterr()
         assert run(*library) == code, (what, factor)
