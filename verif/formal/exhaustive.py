@@ -19,16 +19,6 @@ _CHUNK = 400
 
 
 @dataclass(frozen=True)
-class Tally:
-    """``failing``: the output that was 1 and the inputs' bits then, or None. ``reached`` has a flag a cover."""
-
-    cases: int
-    failing: tuple[str, str] | None
-    reached: list[bool]
-    results: "Results | None"
-
-
-@dataclass(frozen=True)
 class Results:
     """The outputs ``result_<n>`` of all combinations, as they lie in the file."""
 
@@ -47,6 +37,16 @@ class Results:
         for place in range(self.width):
             words |= bits[:, place].astype(np.uint64) << np.uint64(place)
         return words.reshape(stop - start, -1)[:, :self.last].ravel()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """``failing``: the output that was 1 and the inputs' bits then, or None. ``reached`` has a flag a cover."""
+
+    cases: int
+    failing: tuple[str, str] | None
+    reached: list[bool]
+    results: Results | None
 
 
 def evaluate(graph, ports, folder, timeout):
