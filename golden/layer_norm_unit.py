@@ -9,10 +9,13 @@ from golden.elementwise import fused_multiply_add
 from golden.floats import FP16, bit_length, decode, round_pack
 from golden.softmax_unit import truncated_product
 
-__all__ = ["encode_epsilon", "decode_epsilon", "layer_norm", "normalise"]
+__all__ = ["SLIPS", "encode_epsilon", "decode_epsilon", "layer_norm", "normalise"]
 
 _SMALLEST = 1 - FP16.bias - FP16.fraction_width
 """Exponent of the smallest FP16 number."""
+SLIPS = ("scale", "mean", "term", "deviation", "squares", "significand", "reciprocal", "variance", "addend", "root",
+         "product")
+"""Values inside that can be made wrong."""
 _LARGEST_EPSILON = (1 << tables.EPSILON_FRACTION + tables.EPSILON_EXPONENT_WIDTH) - 1
 
 
@@ -46,7 +49,7 @@ def layer_norm(values, enable, gamma, beta, epsilon):
     return np.where(enable, y, 0).astype(FP16.dtype)
 
 
-def normalise(values, enable, epsilon):
+def normalise(values, enable, epsilon, slips=None):
     """``(x - mean) / sqrt(variance + epsilon)``, rounded once to FP16; the words of enabled elements have a meaning.
 
     The error is at most :func:`golden.layer_norm_tables.error_bound` ulps of the exact value and
@@ -63,7 +66,11 @@ def normalise(values, enable, epsilon):
     4. That sum divided by c, plus ``epsilon * c**2 * 2**k / 4**(s + 1)``: the variance and epsilon in the same units,
        both to VARIANCE_WIDTH bits; its reciprocal root by lines.
     5. Product of deviation and root, rounded once.
+
+    ``slips`` ``{name: difference}`` makes it wrong on purpose: they are added to the values of these names, see SLIPS.
+    So testbenches find rows that show an error of one unit.
     """
+    slips = dict.fromkeys(SLIPS, 0) | (slips or {})
     values, enable = np.asarray(values), np.asarray(enable, dtype=bool)
     number = decode(FP16, values)
     special = (enable & (number.is_nan | number.is_inf)).any(axis=-1, keepdims=True)
@@ -72,11 +79,13 @@ def normalise(values, enable, epsilon):
     count = (n_enabled << tables.COUNT_FRACTION) >> octave
 
     total, scale = _sum_and_scale(number, enable)
-    negative, places, deviation = _deviations(number, enable, count, octave, scale, total)
+    scale = scale + slips["scale"]
+    negative, places, deviation = _deviations(number, enable, count, octave, scale, total, slips)
     square = deviation * deviation << tables.SQUARE_FRACTION - 2 * tables.DEVIATION_WIDTH
-    squares = (square >> np.minimum(2 * places, 62)).sum(axis=-1, keepdims=True)
-    root, exponent = _reciprocal_root(squares, count, octave, scale, epsilon)
+    squares = (square >> np.minimum(2 * places, 62)).sum(axis=-1, keepdims=True) + slips["squares"]
+    root, exponent = _reciprocal_root(np.maximum(squares, 0), count, octave, scale, epsilon, slips)
     product = truncated_product(deviation, root, tables.PRODUCT_DROPPED, tables.PRODUCT_CENTRE)
+    product = np.maximum(product + slips["product"], 0)
     return round_pack(FP16, negative, product, -tables.PRODUCT_FRACTION - places - exponent, nan=special)
 
 
@@ -91,25 +100,28 @@ def _sum_and_scale(number, enable):
     return total, np.maximum(bit_length(np.maximum(spread, 0)), 1)
 
 
-def _deviations(number, enable, count, octave, scale, total):
+def _deviations(number, enable, count, octave, scale, total, slips):
     """Signs, leading zeros below 1 and significands of the deviations, in the frame of the row's range."""
-    term = _shift(count * number.significand, number.field - scale + tables.FRAME_FRACTION - 13)
-    mean = _shift(total, tables.FRAME_FRACTION - 1 - octave - scale)
+    term = _shift(count * number.significand, number.field - scale + tables.FRAME_FRACTION - 13) + slips["term"]
+    mean = _shift(total, tables.FRAME_FRACTION - 1 - octave - scale) + slips["mean"]
     negated = _wrap(mean - np.where(number.sign == 1, -term, term), tables.FRAME_FRACTION + 1)
     negative = negated >= 0
     # Positive deviations lack a unit of the frame.
     magnitude = np.where(enable, np.where(negative, negated, ~negated), 0)
     places = tables.FRAME_FRACTION - bit_length(magnitude)
-    return negative, places, (magnitude << places) >> tables.FRAME_FRACTION - tables.DEVIATION_WIDTH
+    deviation = (magnitude << places) >> tables.FRAME_FRACTION - tables.DEVIATION_WIDTH
+    return negative, places, np.maximum(deviation + slips["deviation"], 0)
 
 
-def _reciprocal_root(squares, count, octave, scale, epsilon):
+def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
     """The root as an integer with ROOT_FRACTION + 1 fraction bits, and its negated exponent."""
     length = bit_length(squares)
-    significand = (squares << tables.SUM_WIDTH) >> length
+    significand = ((squares << tables.SUM_WIDTH) >> length) + slips["significand"]
     table = tables.reciprocal_table()
     reciprocal = table(count & ((1 << tables.COUNT_FRACTION) - 1)) >> table.value_fraction - tables.RECIPROCAL_FRACTION
+    reciprocal = reciprocal + slips["reciprocal"]
     variance = significand * reciprocal >> tables.SUM_WIDTH + tables.RECIPROCAL_FRACTION + 1 - tables.VARIANCE_WIDTH
+    variance = variance + slips["variance"]
     variance_exponent = length - tables.SQUARE_FRACTION - tables.VARIANCE_WIDTH
     # A sum of 0 is smaller than any epsilon.
     variance_exponent = np.where(squares == 0, -256, variance_exponent)
@@ -118,6 +130,7 @@ def _reciprocal_root(squares, count, octave, scale, epsilon):
     square = count * count >> 2 * tables.COUNT_FRACTION - tables.SPREAD_FRACTION
     dropped = tables.EPSILON_FRACTION + tables.SPREAD_FRACTION + 3 - tables.VARIANCE_WIDTH
     addend = ((1 << tables.EPSILON_FRACTION) + fraction) * square >> dropped
+    addend = addend + slips["addend"]
     addend_exponent = (exponent - tables.EPSILON_BIAS - tables.EPSILON_FRACTION - tables.SPREAD_FRACTION + dropped
                        + octave - 2 * (scale + 1 + _SMALLEST))
 
@@ -129,7 +142,7 @@ def _reciprocal_root(squares, count, octave, scale, epsilon):
     half = larger + length - 1 - octave
     table = tables.root_table()
     root = table((half & 1) << tables.ROOT_ARGUMENT | argument) >> table.value_fraction - tables.ROOT_FRACTION
-    return root, half >> 1
+    return root + slips["root"], half >> 1
 
 
 def _shift(value, left):

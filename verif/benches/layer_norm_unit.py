@@ -5,6 +5,7 @@ import numpy as np
 from golden.floats import FP16, from_float64, is_nan
 from golden.layer_norm_unit import encode_epsilon, layer_norm
 from verif.bench import Batch, Bench
+from verif.layer_norm_rows import load_rows
 from verif.packing import join, pack
 
 LARGEST, INFINITY, ONE = 0x7BFF, FP16.infinity, 0x3C00
@@ -37,6 +38,8 @@ class LayerNormUnitBench(Bench):
         p, rng = self.parameters, self.rng
         epsilon = encode_epsilon(float(EPSILONS[self._turn % len(EPSILONS)]) * rng.uniform(1, 1.5) % 65500)
         rows = self._corners() + [self._row() for _ in range(self._n_rows(count))]
+        if self._turn % 3 == 1:
+            epsilon, rows = self._sensitive(rows, count)
         lengths = [len(row) // p.n_lanes for row, _ in rows]
         elements, enable = (np.zeros((len(rows), self._n), dtype) for dtype in (np.uint16, bool))
         for index, (row, chosen) in enumerate(rows):
@@ -64,6 +67,21 @@ class LayerNormUnitBench(Bench):
         gamma, beta = rng.integers(0, 1 << 16, (2, n)).astype(np.uint16)
         gamma[rng.integers(n)] = 0
         return gamma, beta
+
+    def _sensitive(self, rows, count):
+        """Some rows more that show errors of one unit, and the epsilon for which they do."""
+        p, rng, known = self.parameters, self.rng, load_rows()
+        epsilon = int(rng.choice(known["epsilon"]))
+        usable = np.flatnonzero((known["epsilon"] == epsilon) & (known["enable"].sum(axis=1) <= self._n))
+        for index in rng.permutation(usable)[: 40 + count // 4]:
+            values = known["values"][index][known["enable"][index]]
+            least = -(-len(values) // p.n_lanes)
+            n = int(rng.integers(least, p.n_slots + 1) if rng.random() < 0.2 else least) * p.n_lanes
+            places = rng.permutation(n)[: len(values)]
+            words = self._words("any", n)
+            words[places] = values
+            rows.append((words, np.isin(np.arange(n), places)))
+        return epsilon, rows
 
     def _n_rows(self, count):
         """Besides the corner cases; short ones are more, but not as many as there is time for."""
