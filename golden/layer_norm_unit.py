@@ -122,9 +122,8 @@ def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
     reciprocal = reciprocal + slips["reciprocal"]
     variance = significand * reciprocal >> tables.SUM_WIDTH + tables.RECIPROCAL_FRACTION + 1 - tables.VARIANCE_WIDTH
     variance = variance + slips["variance"]
+    # For a sum of 0 this is smaller than epsilon's, for its row has the smallest scale.
     variance_exponent = length - tables.SQUARE_FRACTION - tables.VARIANCE_WIDTH
-    # A sum of 0 is smaller than any epsilon.
-    variance_exponent = np.where(squares == 0, -256, variance_exponent)
 
     exponent, fraction = divmod(epsilon, 1 << tables.EPSILON_FRACTION)
     square = count * count >> 2 * tables.COUNT_FRACTION - tables.SPREAD_FRACTION

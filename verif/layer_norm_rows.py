@@ -13,54 +13,68 @@ from golden.floats import FP16, from_float64
 from golden.layer_norm_unit import SLIPS, encode_epsilon, normalise
 from verif.datasets import DATA, read
 
-__all__ = ["FILE", "SLIPS_BOTH_WAYS", "load_rows"]
+__all__ = ["FILE", "SHOWN", "load_rows", "shows"]
 
 FILE = DATA / "layer_norm_rows.npz"
 N_ELEMENTS = 8
 """Elements of a row at most; the others are not enabled."""
-EPSILONS = (1e-5, 0.001, 1.5)
+EPSILONS = (0, encode_epsilon(1e-5), encode_epsilon(1.5))
+"""Words; the first one is the smallest and does not count, so that rows may be multiplied by powers of two."""
 CANDIDATES = 1 << 16
-KEPT = 12
-"""Rows of each slip and epsilon."""
-SLIPS_BOTH_WAYS = [(name, way) for name in SLIPS for way in ((1,) if name == "scale" else (1, -1))]
-"""What is wrong, and by how much."""
+SHOWN = [*((name, way, False) for name in SLIPS for way in (1, -1)), ("product", 1, True), ("product", -1, True)]
+"""What is wrong, by how much, and whether results are subnormal that show it."""
+
+
+def n_kept(epsilon, name):
+    """Rows that are enough; those of a wrong scale stand for all scales."""
+    return 60 if name == "scale" and not epsilon else 12
 
 
 @cache
 def load_rows():
-    """``values`` and ``enable`` [rows, N_ELEMENTS], the row's ``epsilon`` and ``slip``, an index of SLIPS_BOTH_WAYS."""
+    """``values`` and ``enable`` [rows, N_ELEMENTS], the row's ``epsilon``, and ``shown``, an index of SHOWN."""
     return read(FILE)
 
 
 def candidates(rng, n_rows):
-    """Rows whose elements are near or far from one another and from 0, some of few bits."""
+    """Rows whose elements are near or far from one another and from 0, some of few bits, some in the middle of two."""
     shape = n_rows, N_ELEMENTS
     values = rng.normal(0, 1, shape) * np.exp2(rng.uniform(-8, 0, (n_rows, 1)))
     values *= np.exp2(rng.uniform(-1, 1, shape) * rng.choice([0, 1, 8], (n_rows, 1)))  # far from one another
     values += rng.choice([0, 0, 1, -3], (n_rows, 1)) * rng.uniform(0, 1, (n_rows, 1))
     steps = np.exp2(rng.integers(2, 6, (n_rows, 1)))
     values = np.where(rng.random((n_rows, 1)) < 0.25, np.round(values * steps) / steps, values)
+    middle = rng.normal(0, 1, shape) * np.exp2(rng.uniform(-18, -12, (n_rows, 1)))
+    middle[:, :2] = 1, -1
+    values = np.where(rng.random((n_rows, 1)) < 0.2, middle * 8192, values)
     n_enabled = rng.integers(2, N_ELEMENTS + 1, (n_rows, 1))
     return from_float64(FP16, values), np.arange(N_ELEMENTS) < n_enabled
 
 
+def shows(values, enable, epsilon, name, way, subnormal):
+    """Which of the rows have another result when ``name`` is wrong by ``way``."""
+    right, wrong = (normalise(values, enable, epsilon, slips) for slips in ({}, {name: way}))
+    differ = (wrong != right) & enable
+    if subnormal:
+        differ &= (right & 0x7FFF) < 1 << FP16.fraction_width
+    return differ.any(axis=1)
+
+
 def search(rounds, seed):
-    """As load_rows gives them: rows whose result a slip would change, the same number of each where enough are found."""
+    """As load_rows gives them, as many of each as are enough if they are found."""
     rng = np.random.default_rng(seed)
     found = {}
-    for turn in range(rounds):
+    for _ in range(rounds):
         values, enable = candidates(rng, CANDIDATES)
-        for epsilon in map(encode_epsilon, EPSILONS):
-            right = normalise(values, enable, epsilon)
-            for index, (name, way) in enumerate(SLIPS_BOTH_WAYS):
+        for epsilon in EPSILONS:
+            for index, (name, *how) in enumerate(SHOWN):
                 rows = found.setdefault((epsilon, index), [])
-                if len(rows) >= KEPT:
-                    continue
-                wrong = normalise(values, enable, epsilon, {name: way})
-                hit = np.flatnonzero(((wrong != right) & enable).any(axis=1))[: KEPT - len(rows)]
-                rows += [(values[row], enable[row], epsilon, index) for row in hit]
+                missing = n_kept(epsilon, name) - len(rows)
+                if missing:
+                    hit = np.flatnonzero(shows(values, enable, epsilon, name, *how))[:missing]
+                    rows += [(values[row], enable[row], epsilon, index) for row in hit]
     columns = zip(*(row for rows in found.values() for row in rows))
-    return dict(zip(("values", "enable", "epsilon", "slip"), map(np.array, columns)))
+    return dict(zip(("values", "enable", "epsilon", "shown"), map(np.array, columns)))
 
 
 def main():
@@ -70,10 +84,8 @@ def main():
     options = parser.parse_args()
     rows = search(options.rounds, options.seed)
     np.savez_compressed(FILE, **rows)
-    for index, (name, way) in enumerate(SLIPS_BOTH_WAYS):
-        counts = [int(((rows["slip"] == index) & (rows["epsilon"] == encode_epsilon(epsilon))).sum())
-                  for epsilon in EPSILONS]
-        print(f"{name} {way:+}: {counts}")
+    for index, shown in enumerate(SHOWN):
+        print(shown, [int(((rows["shown"] == index) & (rows["epsilon"] == epsilon)).sum()) for epsilon in EPSILONS])
 
 
 if __name__ == "__main__":

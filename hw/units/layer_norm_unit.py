@@ -14,10 +14,10 @@ from hw.memory import MemoryBank
 from hw.params import integer
 from hw.pipeline import Pipeline
 from hw.units.layer_norm.deviation_lane import DeviationLane
-from hw.units.layer_norm.layouts import COUNT, DEVIATION, EPSILON, ROOT, STATISTIC
+from hw.units.layer_norm.layouts import DEVIATION, EPSILON, ROOT, LanesParameters, RowParameters
 from hw.units.layer_norm.output_lane import OutputLane
 from hw.units.layer_norm.row_root import RowRoot
-from hw.units.layer_norm.row_sum import LanesParameters, RowSum
+from hw.units.layer_norm.row_sum import RowSum
 from hw.units.softmax.row_buffer import RowBuffer
 
 __all__ = ["LayerNormUnit", "LayerNormUnitParameters"]
@@ -30,6 +30,10 @@ class LayerNormUnitParameters(LanesParameters):
     def check(self):
         if self.n_lanes * self.n_slots > MAX_ELEMENTS:
             self.refuse("n_slots", f"at most {MAX_ELEMENTS} divided by n_lanes={self.n_lanes}")
+
+    @property
+    def row(self):
+        return RowParameters(n_elements=self.n_lanes * self.n_slots)
 
     @property
     def coefficients(self):
@@ -77,10 +81,11 @@ class LayerNormUnit(Block):
 
     def __init__(self, **parameters):
         super().__init__(parameters, self._members)
-        self._sum = RowSum(n_lanes=self.n_lanes)
-        self._root = RowRoot(n_lanes=self.n_lanes)
+        self._row = self.parameters.row
+        self._sum = RowSum(n_lanes=self.n_lanes, n_elements=self._row.n_elements)
+        self._root = RowRoot(n_lanes=self.n_lanes, n_elements=self._row.n_elements)
         self._elements = RowBuffer(
-            width=self.n_lanes * (FP16.width + 1), statistic_width=STATISTIC.size, depth=self._depth(self._sum)
+            width=self.n_lanes * (FP16.width + 1), statistic_width=self._row.statistic.size, depth=self._depth(self._sum)
         )
         self._deviations = RowBuffer(
             width=self.n_lanes * (DEVIATION.size + 1), statistic_width=ROOT.size, depth=self._depth(self._root)
@@ -141,12 +146,12 @@ class LayerNormUnit(Block):
         pipe.valid_chain(DeviationLane.latency)
         words = Signal(data.ArrayLayout(FP16.width, self.n_lanes))
         enable = Signal(self.n_lanes, name="element_enable")
-        statistic = Signal(STATISTIC)
+        statistic = Signal(self._row.statistic)
         m.d.comb += [Cat(words, enable).eq(row.payload.beat), statistic.eq(row.payload.statistic)]
         mean = pipe.register(statistic.mean, name="mean_2", stages=2)
         m.submodules.row_root = root = self._root
         for index in range(self.n_lanes):
-            lane = m.submodules[f"deviation_{index}"] = DeviationLane()
+            lane = m.submodules[f"deviation_{index}"] = DeviationLane(n_elements=self._row.n_elements)
             m.d.comb += [
                 lane.advance.eq(pipe.advance),
                 lane.element.eq(words[index]),
@@ -161,7 +166,7 @@ class LayerNormUnit(Block):
             for name, value in {
                 "enable": enable,
                 "last": row.payload.last,
-                **{name: statistic[name] for name in (*COUNT, "scale", "has_special")},
+                **{name: statistic[name] for name in ("count", "octave", "scale", "has_special")},
             }.items()
         }
         m.d.comb += [

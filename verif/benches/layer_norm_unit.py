@@ -9,8 +9,9 @@ from verif.layer_norm_rows import load_rows
 from verif.packing import join, pack
 
 LARGEST, INFINITY, ONE = 0x7BFF, FP16.infinity, 0x3C00
+FIELD_MASK = (1 << FP16.exponent_width) - 1
 EPSILONS = (1e-5, 1e-6, 1e-12, 4e-15, 1, 65000)
-KINDS = ("spread", "offset", "fine", "outlier", "balanced", "steps", "subnormal", "huge", "any")
+KINDS = ("spread", "offset", "fine", "outlier", "balanced", "steps", "close", "subnormal", "huge", "any")
 
 
 class LayerNormUnitBench(Bench):
@@ -78,10 +79,20 @@ class LayerNormUnitBench(Bench):
             least = -(-len(values) // p.n_lanes)
             n = int(rng.integers(least, p.n_slots + 1) if rng.random() < 0.2 else least) * p.n_lanes
             places = rng.permutation(n)[: len(values)]
+            if not epsilon:
+                values = self._scaled(values)
             words = self._words("any", n)
             words[places] = values
             rows.append((words, np.isin(np.arange(n), places)))
         return epsilon, rows
+
+    def _scaled(self, values):
+        """Times a power of two, none of the numbers becoming subnormal."""
+        fields = values >> FP16.fraction_width & FIELD_MASK
+        if (fields == 0).any():
+            return values
+        by = int(self.rng.integers(1 - int(fields.min()), FIELD_MASK - int(fields.max())))
+        return values.astype(int) + (by << FP16.fraction_width)
 
     def _n_rows(self, count):
         """Besides the corner cases; short ones are more, but not as many as there is time for."""
@@ -139,6 +150,9 @@ class LayerNormUnitBench(Bench):
             "balanced": np.where(pair, 60000 * (2.0 * (np.arange(n) == one) - 1), rng.normal(0, 1, n)),
             "steps": rng.integers(0, 2, n) + np.exp2(rng.integers(-5, 11)),
             "subnormal": rng.integers(-1000, 1000, n) * 2.0**-24,
+            # The range is a few bits only.
+            "close": np.ldexp(rng.integers(1024, 2048 - (few := 1 << rng.integers(1, 9))) + rng.integers(0, few, n),
+                              rng.integers(-24, 5)),
             "huge": rng.choice([-65504.0, 65504, 65472, 60000], n),
         }[kind]
         return from_float64(FP16, np.clip(values, -65504, 65504))

@@ -11,16 +11,12 @@ from hw.block import Block
 from hw.formats import FP16
 from hw.pipeline import Pipeline
 from hw.units.layer_norm.fixed import significand_of
-from hw.units.layer_norm.layouts import DEVIATION, FRAME_WIDTH, SCALE, STATISTIC
+from hw.units.layer_norm.layouts import DEVIATION, FRAME_WIDTH, SCALE, RowParameters
 
 __all__ = ["DeviationLane"]
 
-_COUNT_PRECISION = tables.COUNT_FRACTION + 1
-_UNIT = tables.FRAME_FRACTION - FP16.fraction_width - 3
-"""By how many places an element with field and scale alike moves left, into the frame."""
-_DROPPED = max(SCALE) - 1 - _UNIT
-"""By how many places it moves right at most."""
-_AMOUNT_MAX = FP16.max_exponent - 1 + _UNIT + _DROPPED
+_LEAST = 1 - max(SCALE)
+"""An element's field less the row's scale, at least."""
 
 
 class DeviationLane(Block):
@@ -30,6 +26,7 @@ class DeviationLane(Block):
     are lost; the significand is rounded down. Golden: step 2 of :func:`golden.layer_norm_unit.normalise`.
     """
 
+    Parameters = RowParameters
     members_doc = {
         "advance": "lock-step enable of the registers",
         "element": "FP16",
@@ -41,29 +38,33 @@ class DeviationLane(Block):
     }
     latency = 5
 
-    def __init__(self):
-        super().__init__({}, lambda p: {
+    def __init__(self, **parameters):
+        super().__init__(parameters, lambda p: {
             "advance": In(1),
             "element": In(FP16.width),
             "enable": In(1),
-            **{name: In(STATISTIC.members[name]) for name in ("count", "scale", "mean")},
+            **{name: In(p.statistic.members[name]) for name in ("count", "scale", "mean")},
             "deviation": Out(DEVIATION),
         })
 
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, advance=self.advance)
+        fraction = self.parameters.count_fraction
+        # By how many places an element with field and scale alike moves left, into the frame, and any right at most.
+        unit = tables.FRAME_FRACTION - FP16.fraction_width - 3 + tables.COUNT_FRACTION - fraction
+        dropped = -(_LEAST + unit)
 
         # 1. Times the number of elements as a significand.
         significand, field, sign = significand_of(m, self.element, "element")
         m.submodules.product = multiplier = UnsignedMultiplier(
-            multiplicand_width=_COUNT_PRECISION, multiplier_width=FP16.precision
+            multiplicand_width=1 + fraction, multiplier_width=FP16.precision
         )
-        amount = Signal(range(_AMOUNT_MAX + 1))
+        amount = Signal(range(FP16.max_exponent - _LEAST))
         m.d.comb += [
             multiplier.multiplicand.eq(Cat(self.count, 1)),
             multiplier.multiplier.eq(significand),
-            amount.eq(field - self.scale + (_UNIT + _DROPPED)),
+            amount.eq(field - self.scale - _LEAST),
         ]
         product = pipe.register(multiplier.product, name="product_1")
         amount = pipe.register(amount, name="amount_1")
@@ -72,13 +73,13 @@ class DeviationLane(Block):
 
         # 2 and 3. Into the frame; the mean less this.
         m.submodules.frame = frame = LogShifter(
-            width=FRAME_WIDTH + _DROPPED, amount_width=len(amount), direction="left"
+            width=FRAME_WIDTH + dropped, amount_width=len(amount), direction="left"
         )
         term = Signal(FRAME_WIDTH)
         m.d.comb += [
             frame.value.eq(product),
             frame.amount.eq(amount),
-            term.eq(frame.shifted[_DROPPED:] ^ (~sign).replicate(FRAME_WIDTH)),
+            term.eq(frame.shifted[dropped:] ^ (~sign).replicate(FRAME_WIDTH)),
         ]
         term = pipe.register(term, name="term_2")
         positive = pipe.register(~sign, name="positive_2")

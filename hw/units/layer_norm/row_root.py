@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
+from amaranth.utils import bits_for, ceil_log2
 
 from golden import layer_norm_tables as tables
 from hw.arith.compressor import Heap
@@ -14,14 +14,16 @@ from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import FP16
 from hw.pipeline import Pipeline
-from hw.units.layer_norm.layouts import COUNT, DEVIATION, EPSILON, ROOT, STATISTIC
-from hw.units.layer_norm.row_sum import LanesParameters
+from hw.units.layer_norm.layouts import DEVIATION, EPSILON, ROOT, RowLanesParameters
 from hw.units.layer_norm.square_lane import SquareLane
 from hw.units.vector.trees import SumTree
 
 __all__ = ["RowRoot"]
 
-_TOTAL_WIDTH = tables.SQUARE_FRACTION + bits_for(tables.MAX_ELEMENTS) - 1
+_LEAST_SQUARES = 5
+"""Where a row has a range, the sum of the squares is at least (nearly) 2 to the power of minus this."""
+_MOST_ZEROS = 3
+"""The larger addend of the variance has no more leading zeros, counted from where the sum begins."""
 _ADDEND_WIDTH = tables.EPSILON_FRACTION + 1 + tables.SPREAD_FRACTION + 2
 _EXPONENT = signed(9)
 _ALIGN_WIDTH = bits_for(tables.VARIANCE_WIDTH)
@@ -34,7 +36,7 @@ class RowRoot(Block):
     :func:`golden.layer_norm_unit.normalise`.
     """
 
-    Parameters = LanesParameters
+    Parameters = RowLanesParameters
     members_doc = {
         "valid": "a beat is here",
         "last": "it ends its row",
@@ -53,7 +55,7 @@ class RowRoot(Block):
             "valid": In(1),
             "last": In(1),
             "deviations": In(data.ArrayLayout(DEVIATION, p.n_lanes)),
-            **{name: In(STATISTIC.members[name]) for name in ("count", "octave", "scale", "has_special")},
+            **{name: In(p.statistic.members[name]) for name in ("count", "octave", "scale", "has_special")},
             "epsilon": In(EPSILON),
             "row": Out(ROOT),
             "row_valid": Out(1),
@@ -81,7 +83,7 @@ class RowRoot(Block):
         ]
         total = self._sum(m, pipe, valid, last)
         # With the sum: what is known of its row.
-        count = Signal(data.StructLayout(COUNT))
+        count = Signal(self.parameters.count)
         m.d.comb += [count.count.eq(self.count), count.octave.eq(self.octave)]
         count = pipe.register(count, name="count_0", stages=n_stages + 1)
         scale = pipe.register(self.scale, name="scale_0", stages=n_stages + 1)
@@ -98,33 +100,35 @@ class RowRoot(Block):
             m.submodules[f"square_{index}"] = lane = SquareLane()
             m.d.comb += [lane.deviation.eq(deviation), tree.addends[index].eq(lane.square)]
         begun = Signal()
-        total = Signal(_TOTAL_WIDTH, reset_less=True)
+        total = Signal(self.parameters.squares_width, reset_less=True)
         with m.If(valid):
             m.d.sync += [begun.eq(~last), total.eq(Mux(begun, total, 0) + tree.total.as_unsigned())]
         return total
 
     def _variance(self, m, pipe, total, count):
         """4. The mean square times the number of elements' power of two: ``(word, exponent)``, 5 clocks later."""
-        m.submodules.zeros = zeros = LeadingZeroCounter(width=_TOTAL_WIDTH)
-        m.d.comb += zeros.value.eq(total)
-        total = pipe.register(total, name="total_1")
+        above = ceil_log2(self.n_elements)  # the fraction
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=above + _LEAST_SQUARES)
+        m.d.comb += zeros.value.eq(total[-zeros.width:])
+        total = pipe.register(total[-zeros.width - tables.SUM_WIDTH:], name="total_1")
         places = pipe.register(zeros.count, name="zeros_1")
         m.submodules.normalise = normalise = LogShifter(
-            width=_TOTAL_WIDTH, amount_width=len(places), direction="left"
+            width=len(total), amount_width=len(places), direction="left"
         )
         m.d.comb += [normalise.value.eq(total), normalise.amount.eq(places)]
         significand = pipe.register(normalise.shifted[-tables.SUM_WIDTH:], name="significand_2")
+        # For a sum of 0 it is smaller than epsilon's, for its row has the smallest scale.
         exponent = Signal(_EXPONENT)
-        m.d.comb += exponent.eq(_TOTAL_WIDTH - tables.SQUARE_FRACTION - tables.VARIANCE_WIDTH - places)
-        # A sum of 0 is smaller than any epsilon.
-        limited = Signal(_EXPONENT)
-        m.d.comb += limited.eq(Mux(places == _TOTAL_WIDTH, -(1 << _EXPONENT.width - 1), exponent))
-        exponent = pipe.register(limited, name="exponent_4", stages=3)
+        m.d.comb += exponent.eq(above - tables.VARIANCE_WIDTH - places)
+        exponent = pipe.register(exponent, name="exponent_4", stages=3)
 
         m.submodules.reciprocal = lines = LinearSegments(
             function="layer_norm_reciprocal", fraction_width=tables.RECIPROCAL_FRACTION
         )
-        m.d.comb += [lines.advance.eq(1), lines.argument.eq(count.count)]
+        m.d.comb += [
+            lines.advance.eq(1),
+            lines.argument.eq(count.count << tables.COUNT_FRACTION - self.parameters.count_fraction),
+        ]
         reciprocal = pipe.register(lines.excess[:-1], name="reciprocal_2")
         m.submodules.product = product = TruncatedMultiplier(
             multiplicand_width=tables.SUM_WIDTH, multiplier_width=tables.RECIPROCAL_FRACTION + 1, dropped=0,
@@ -139,13 +143,12 @@ class RowRoot(Block):
 
     def _addend(self, m, pipe, count, scale):
         """Epsilon in the same units, as many clocks later."""
-        precision = tables.COUNT_FRACTION + 1
-        heap = Heap(m, "spread", 2 * precision)
+        fraction = 2 * self.parameters.count_fraction
+        heap = Heap(m, "spread", fraction + 2)
         add_square(m, heap, Cat(count.count, 1), "spread_partial")
-        spread = pipe.register(heap.total()[2 * tables.COUNT_FRACTION - tables.SPREAD_FRACTION:], name="spread_1")
+        spread = pipe.register(heap.total()[max(0, fraction - tables.SPREAD_FRACTION):], name="spread_1")
         m.submodules.addend = product = TruncatedMultiplier(
-            multiplicand_width=tables.SPREAD_FRACTION + 2, multiplier_width=tables.EPSILON_FRACTION + 1, dropped=0,
-            pipelined=True,
+            multiplicand_width=len(spread), multiplier_width=tables.EPSILON_FRACTION + 1, dropped=0, pipelined=True,
         )
         m.d.comb += [
             product.advance.eq(1),
@@ -184,15 +187,16 @@ class RowRoot(Block):
         total = pipe.register(total, name="total_7")
         exponent = pipe.register(exponent, name="exponent_7", stages=2)
 
-        m.submodules.total_zeros = zeros = LeadingZeroCounter(width=len(total))
+        m.submodules.total_zeros = zeros = LeadingZeroCounter(width=_MOST_ZEROS)
+        used = _MOST_ZEROS + 1 + tables.ROOT_ARGUMENT
         m.submodules.total_normalise = normalise = LogShifter(
-            width=len(total), amount_width=len(zeros.count), direction="left"
+            width=used, amount_width=len(zeros.count), direction="left"
         )
         octave = pipe.register(octave, name="octave_7", stages=7)
         half = Signal(_EXPONENT)
         m.d.comb += [
-            zeros.value.eq(total),
-            normalise.value.eq(total),
+            zeros.value.eq(total[-_MOST_ZEROS:]),
+            normalise.value.eq(total[-used:]),
             normalise.amount.eq(zeros.count),
             half.eq(exponent + (len(total) - 1) - octave - zeros.count),
         ]

@@ -1,7 +1,5 @@
 """A row's sum, number of elements and range, and from these the frame in which its deviations are exact."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
@@ -13,24 +11,14 @@ from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.shifter import LogShifter
 from hw.block import Block
 from hw.formats import FP16
-from hw.params import Parameters, integer
 from hw.pipeline import Pipeline
 from hw.units.layer_norm.fixed import FixedMagnitude
-from hw.units.layer_norm.layouts import FIXED_WIDTH, FRAME_WIDTH, SCALE, STATISTIC, TOTAL_WIDTH
+from hw.units.layer_norm.layouts import FIXED_WIDTH, FRAME_WIDTH, SCALE, RowLanesParameters
 from hw.units.vector.trees import MaximumTree, SumTree
 
-__all__ = ["LanesParameters", "RowSum"]
+__all__ = ["RowSum"]
 
-_COUNT_WIDTH = bits_for(tables.MAX_ELEMENTS)
 _SCALE_MAX = max(SCALE)
-_DROPPED = _SCALE_MAX + _COUNT_WIDTH - 1 - (tables.FRAME_FRACTION - 1)
-"""By how many places a sum moves right at most, into the frame."""
-_AMOUNT_MAX = _DROPPED + tables.FRAME_FRACTION - 1 - 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class LanesParameters(Parameters):
-    n_lanes: int = integer(4, low=1, high=128, doc="elements a beat")
 
 
 class RowSum(Block):
@@ -40,7 +28,7 @@ class RowSum(Block):
     difference is exact too. Golden: step 1 of :func:`golden.layer_norm_unit.normalise`.
     """
 
-    Parameters = LanesParameters
+    Parameters = RowLanesParameters
     members_doc = {
         "valid": "a beat is here",
         "last": "it ends its row",
@@ -56,7 +44,7 @@ class RowSum(Block):
             "last": In(1),
             "elements": In(data.ArrayLayout(FP16.width, p.n_lanes)),
             "enable": In(p.n_lanes),
-            "row": Out(STATISTIC),
+            "row": Out(p.statistic),
             "row_valid": Out(1),
         })
         # One more addend: how many of the others lack 1.
@@ -80,18 +68,21 @@ class RowSum(Block):
         m.d.comb += self.row_valid.eq(row_valid)
 
         total, count, special, largest, smallest = self._accumulate(m, pipe, valid, last, n_stages)
+        count_width, count_fraction = self.parameters.count_width, self.parameters.count_fraction
+        dropped = _SCALE_MAX + count_width - 1 - (tables.FRAME_FRACTION - 1)  # places a sum moves right at most
+        amount_max = dropped + tables.FRAME_FRACTION - 1 - 1
 
         # The number of elements as a significand; the range; its leading one.
-        m.submodules.count_zeros = count_zeros = LeadingZeroCounter(width=_COUNT_WIDTH)
+        m.submodules.count_zeros = count_zeros = LeadingZeroCounter(width=count_width)
         m.submodules.count_shifter = count_shifter = LogShifter(
-            width=_COUNT_WIDTH, amount_width=len(count_zeros.count), direction="left"
+            width=count_width, amount_width=len(count_zeros.count), direction="left"
         )
         octave = Signal.like(self.row.octave)
         m.d.comb += [
             count_zeros.value.eq(count),
             count_shifter.value.eq(count),
             count_shifter.amount.eq(count_zeros.count),
-            octave.eq(_COUNT_WIDTH - 1 - count_zeros.count),
+            octave.eq(count_width - 1 - count_zeros.count),
         ]
         limits = [pipe.register(self._fixed(m, key, name), name=f"{name}_fixed")
                   for key, name in ((largest, "largest"), (smallest, "smallest"))]
@@ -100,27 +91,27 @@ class RowSum(Block):
         spread = pipe.register(spread, name="spread")
         m.submodules.spread_zeros = spread_zeros = LeadingZeroCounter(width=FIXED_WIDTH)
         scale = Signal.like(self.row.scale)
-        amount = Signal(range(_AMOUNT_MAX + 1))
+        amount = Signal(range(amount_max + 1))
         octave = pipe.register(octave, name="octave", stages=2)
         m.d.comb += [
             spread_zeros.value.eq(spread[1:]),
             scale.eq(_SCALE_MAX - spread_zeros.count),
-            amount.eq((_AMOUNT_MAX + 1 - _SCALE_MAX) - octave + spread_zeros.count),
+            amount.eq((amount_max + 1 - _SCALE_MAX) - octave + spread_zeros.count),
         ]
         scale = pipe.register(scale, name="scale")
         amount = pipe.register(amount, name="amount")
 
         # The sum in the frame, divided by a power of two.
         m.submodules.shifter = shifter = LogShifter(
-            width=FRAME_WIDTH + _DROPPED, amount_width=len(amount), direction="left"
+            width=FRAME_WIDTH + dropped, amount_width=len(amount), direction="left"
         )
         late = pipe.register(total, name="total_late", stages=3)
         m.d.comb += [shifter.value.eq(late), shifter.amount.eq(amount)]
         m.d.comb += [
-            self.row.count.eq(pipe.register(count_shifter.shifted[1:-1], name="count_late", stages=4)),
+            self.row.count.eq(pipe.register(count_shifter.shifted[-1 - count_fraction:-1], name="count_late", stages=4)),
             self.row.octave.eq(pipe.register(octave, name="octave_late", stages=2)),
             self.row.scale.eq(pipe.register(scale, name="scale_late")),
-            self.row.mean.eq(pipe.register(shifter.shifted[_DROPPED:], name="mean")),
+            self.row.mean.eq(pipe.register(shifter.shifted[dropped:], name="mean")),
             self.row.has_special.eq(pipe.register(special, name="special_late", stages=4)),
         ]
         return m
@@ -159,8 +150,8 @@ class RowSum(Block):
 
         begun = Signal()  # an earlier beat of the row was here
         sums = {
-            "total": (Signal(signed(TOTAL_WIDTH), reset_less=True), tree.total),
-            "count": (Signal(_COUNT_WIDTH, reset_less=True), n_enabled),
+            "total": (Signal(signed(self.parameters.total_width), reset_less=True), tree.total),
+            "count": (Signal(self.parameters.count_width, reset_less=True), n_enabled),
         }
         special_now = pipe.register(specials.any(), name="special_now", stages=n_stages)
         special = Signal(reset_less=True)
