@@ -52,7 +52,7 @@ class RowParameters(Parameters):
     @property
     def total_width(self):
         """Bits of a row's sum in units of the smallest number, in two's complement."""
-        return FIXED_WIDTH + self.count_width
+        return FIXED_WIDTH + ceil_log2(self.n_elements) + 1
 
     @property
     def squares_width(self):
