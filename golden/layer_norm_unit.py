@@ -13,8 +13,8 @@ __all__ = ["SLIPS", "encode_epsilon", "decode_epsilon", "layer_norm", "normalise
 
 _SMALLEST = 1 - FP16.bias - FP16.fraction_width
 """Exponent of the smallest FP16 number."""
-SLIPS = ("scale", "mean", "term", "deviation", "squares", "significand", "reciprocal", "variance", "addend", "root",
-         "product")
+SLIPS = ("scale", "mean", "term", "deviation", "squares", "significand", "reciprocal", "variance product", "variance",
+         "addend product", "addend", "root", "product")
 """Values inside that can be made wrong."""
 _LARGEST_EPSILON = (1 << tables.EPSILON_FRACTION + tables.EPSILON_EXPONENT_WIDTH) - 1
 
@@ -120,7 +120,8 @@ def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
     table = tables.reciprocal_table()
     reciprocal = table(count & ((1 << tables.COUNT_FRACTION) - 1)) >> table.value_fraction - tables.RECIPROCAL_FRACTION
     reciprocal = reciprocal + slips["reciprocal"]
-    variance = significand * reciprocal >> tables.SUM_WIDTH + tables.RECIPROCAL_FRACTION + 1 - tables.VARIANCE_WIDTH
+    product = significand * reciprocal + slips["variance product"]
+    variance = product >> tables.SUM_WIDTH + tables.RECIPROCAL_FRACTION + 1 - tables.VARIANCE_WIDTH
     variance = variance + slips["variance"]
     # For a sum of 0 this is smaller than epsilon's, for its row has the smallest scale.
     variance_exponent = length - tables.SQUARE_FRACTION - tables.VARIANCE_WIDTH
@@ -128,8 +129,8 @@ def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
     exponent, fraction = divmod(epsilon, 1 << tables.EPSILON_FRACTION)
     square = count * count >> 2 * tables.COUNT_FRACTION - tables.SPREAD_FRACTION
     dropped = tables.EPSILON_FRACTION + tables.SPREAD_FRACTION + 3 - tables.VARIANCE_WIDTH
-    addend = ((1 << tables.EPSILON_FRACTION) + fraction) * square >> dropped
-    addend = addend + slips["addend"]
+    product = ((1 << tables.EPSILON_FRACTION) + fraction) * square + slips["addend product"]
+    addend = (product >> dropped) + slips["addend"]
     addend_exponent = (exponent - tables.EPSILON_BIAS - tables.EPSILON_FRACTION - tables.SPREAD_FRACTION + dropped
                        + octave - 2 * (scale + 1 + _SMALLEST))
 

@@ -23,6 +23,7 @@ EPSILONS = (0, encode_epsilon(1e-5), encode_epsilon(1.5))
 CANDIDATES = 1 << 16
 SHOWN = [*((name, way, False) for name in SLIPS for way in (1, -1)), ("product", 1, True), ("product", -1, True)]
 """What is wrong, by how much, and whether results are subnormal that show it."""
+SHOWN.remove(("addend product", 1, False))  # these epsilons and so few elements are never on that edge
 
 
 def n_kept(epsilon, name):
@@ -79,7 +80,7 @@ def search(rounds, seed):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m verif.layer_norm_rows", description="renew the file of rows")
-    parser.add_argument("--rounds", type=int, default=40, help=f"times {CANDIDATES:,} candidates (default 40)")
+    parser.add_argument("--rounds", type=int, default=100, help=f"times {CANDIDATES:,} candidates (default 100)")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     rows = search(options.rounds, options.seed)
