@@ -25,8 +25,13 @@ class Format:
         return (1 << (self.exponent_width - 1)) - 1
 
     @property
+    def max_exponent(self):
+        """The exponent field of infinities."""
+        return (1 << self.exponent_width) - 1
+
+    @property
     def infinity(self):
-        return ((1 << self.exponent_width) - 1) << self.fraction_width
+        return self.max_exponent << self.fraction_width
 
     @property
     def nan(self):

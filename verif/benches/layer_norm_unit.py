@@ -9,7 +9,6 @@ from verif.layer_norm_rows import load_rows
 from verif.packing import join, pack
 
 LARGEST, INFINITY, ONE = 0x7BFF, FP16.infinity, 0x3C00
-FIELD_MASK = (1 << FP16.exponent_width) - 1
 EPSILONS = (1e-5, 1e-6, 1e-12, 4e-15, 1, 65000)
 KINDS = ("spread", "offset", "fine", "outlier", "balanced", "steps", "close", "subnormal", "huge", "any")
 
@@ -88,10 +87,10 @@ class LayerNormUnitBench(Bench):
 
     def _scaled(self, values):
         """Times a power of two, none of the numbers becoming subnormal."""
-        fields = values >> FP16.fraction_width & FIELD_MASK
+        fields = values >> FP16.fraction_width & FP16.max_exponent
         if (fields == 0).any():
             return values
-        by = int(self.rng.integers(1 - int(fields.min()), FIELD_MASK - int(fields.max())))
+        by = int(self.rng.integers(1 - int(fields.min()), FP16.max_exponent - int(fields.max())))
         return values.astype(int) + (by << FP16.fraction_width)
 
     def _n_rows(self, count):

@@ -1,9 +1,11 @@
 """Programs for the vector unit: all operations mixed at random, with directed corners between them."""
 
+from functools import cached_property
+
 import numpy as np
 from amaranth.hdl import Shape
 
-from golden.floats import FORMATS, FP32, from_float64
+from golden.floats import FORMATS, FP32, from_float64, to_float64
 from golden.vector_ops import VectorOp
 from golden.vector_unit import ACCUMULATING_OPS, ADDING_OPS, Commands, Scope, VectorUnit
 from verif.bench import Batch, Bench
@@ -57,7 +59,7 @@ class VectorUnitBench(Bench):
         parts = [self._writes(), self._corners()]
         while sum(map(len, parts)) < max(count, SHORTEST):
             parts.append(self.rng.choice([self._mixed, self._mixed, self._rows, self._extremes, self._maxima,
-                                           self._after_write])())
+                                           self._after_write, self._functions, self._squares, self._fused])())
         commands = Commands.join(*parts)
         if not self._was_reset:  # reset begins accumulations anew, another batch may have left one open
             for kind in (ADDING_OPS, (VectorOp.MAXIMUM,)):
@@ -176,6 +178,68 @@ class VectorUnitBench(Bench):
         commands.a[2], commands.a[4] = 1, fmt.infinity - 1
         commands.a[8] = commands.a[7] ^ fmt.sign_bit
         commands.operation[7:] = VectorOp.SUM
+        return commands
+
+    def _functions(self):
+        """Functions of words of the sizes at which they change, and roundings of FP32 words at or beside a tie."""
+        fmt, rng = self.format, self.rng
+        commands = self._blank(8)
+        shape = commands.a.shape
+        field = rng.integers(fmt.bias - 12, fmt.bias + 6, shape)
+        commands.a[:] = field << fmt.fraction_width | rng.integers(0, 1 << fmt.fraction_width, shape)
+        commands.a |= rng.choice(np.array([0, fmt.sign_bit], fmt.dtype), shape)
+        commands.operation[:] = rng.choice([VectorOp.EXP, VectorOp.RECIPROCAL, VectorOp.RSQRT, VectorOp.GELU], 8)
+        commands.operation[:2] = VectorOp.TO_FP16
+        shape = (2, *shape[1:])
+        field = rng.integers(max(1, FP32.bias - fmt.bias - fmt.fraction_width - 2), FP32.bias + fmt.bias + 2, shape)
+        kept = rng.integers(0, FP32.fraction_width, shape)
+        tie = ((2 * rng.integers(0, 1 << kept) + 1) << FP32.fraction_width - kept - 1) + rng.integers(-1, 2, shape)
+        words = (field << FP32.fraction_width) + tie | FP32.sign_bit * rng.integers(0, 2, shape)
+        commands.a[:2], commands.b[:2] = words & 0xFFFF, words >> 16
+        return commands
+
+    def _squares(self):
+        """Totals of one square each, of any size, half of them at or beside a tie of the format."""
+        rng = self.rng
+        commands = self._blank(4)
+        shape = commands.a.shape
+        commands.a[:] = np.where(rng.random(shape) < 0.5, rng.choice(self._square_ties, shape),
+                                 rng.integers(0, self.format.infinity, shape))
+        commands.operation[:] = VectorOp.SUM_SQUARES
+        commands.scope[:] = Scope.LANES
+        commands.first[:] = commands.last[:] = True
+        commands.enable[:] = np.arange(shape[1]) == rng.integers(shape[1], size=(len(commands), 1))
+        return commands
+
+    @cached_property
+    def _square_ties(self):
+        """Finite words whose squares are nearest to a tie, as many with a subnormal rounded one as with another."""
+        fmt = self.format
+        words = np.arange(1, fmt.infinity)
+        squares = to_float64(fmt, words) ** 2
+        smallest = 2.0 ** (1 - fmt.bias)
+        unit = np.exp2(np.floor(np.log2(np.maximum(squares, smallest))) - fmt.fraction_width)
+        distance = np.abs(squares / unit % 1 - 0.5)
+        is_subnormal = squares < smallest
+        ties = [words[chosen][np.argsort(distance[chosen], kind="stable")[:200]]
+                for chosen in (is_subnormal & (squares > smallest / 2**fmt.fraction_width / 2), ~is_subnormal)]
+        return np.concatenate(ties)
+
+    def _fused(self):
+        """Products of about half a last place of the addend, and others at any distance from it."""
+        fmt, rng = self.format, self.rng
+        commands = self._blank(4)
+        shape = commands.a.shape
+        fields = {"c": rng.integers(1, fmt.max_exponent, shape), "a": rng.integers(1, fmt.max_exponent, shape)}
+        away = rng.integers(-30, 31, shape) * (rng.random(shape) < 0.4)
+        product = fields["c"] + fmt.bias - fmt.fraction_width - 1 + away
+        fields["b"] = np.clip(product - fields["a"], 1, fmt.max_exponent - 1)
+        near = rng.integers(0, 4, shape)
+        fraction = {"a": near, "b": rng.choice([0, 1, -1], shape) * near, "c": rng.integers(0, 1 << fmt.fraction_width, shape)}
+        for name, field in fields.items():
+            word = (field << fmt.fraction_width) + fraction[name] | fmt.sign_bit * rng.integers(0, 2, shape)
+            getattr(commands, name)[:] = word
+        commands.operation[:] = VectorOp.FMA
         return commands
 
     def _corners(self):
