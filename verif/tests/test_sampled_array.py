@@ -64,6 +64,7 @@ def test_every_clock_is_as_planned(parameters):
     densities = (0.05, 0.2, 0.5, 0.8, 1)
     cases = [(random_bitmap(rng, p, density), 1 + n % p.max_beats) for n, density in enumerate(densities)]
     runs = watch_rows(block, [transfers(p, *case) for case in cases])
+    waits_for_query = False
     for run, (bitmap, n_beats) in zip(runs, cases, strict=True):
         counts = bitmap.sum(axis=-1)
         plan = expected_schedule(p, counts, n_beats)
@@ -71,10 +72,12 @@ def test_every_clock_is_as_planned(parameters):
         assert np.array_equal(found["issues"], planned_issues(plan, len(found["issues"])))
         assert run["row_done"] == plan.row_done.tolist()
         assert not found["waits_for_sink"].any()
+        waits_for_query |= found["waits_for_query"].any()
         assert (np.sum(list(found.values()), axis=0) <= 1).all()
         for unit, taken in enumerate(run["scores"]):
             first_beats = [plan.start[row, unit] + n_beats * n for row in range(ROWS) for n in range(counts[row, unit])]
             assert taken == [beat + n_beats + p.plan.latency for beat in first_beats]
+    assert waits_for_query == ("query_beats" in parameters)
 
 
 @pytest.mark.parametrize("parameters", POINTS[:3], ids=lambda p: "-".join(map(str, p.values())))
