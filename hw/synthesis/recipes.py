@@ -88,6 +88,14 @@ def abc(script, period_ps):
     return f"abc -liberty cells.lib -constr constraints -D {period_ps:g} -script +{script}"
 
 
+def coarse(booth):
+    """What Yosys' ``synth`` does between ``coarse`` and ``fine``, but that tables stay logic: boxes have no area."""
+    return [
+        "opt_expr", "opt_clean", "opt -nodffe -nosdff", "fsm", "opt", "wreduce", "peepopt", "opt_clean",
+        *["booth"] * booth, "alumacc", "share", "opt", "memory -nomap -norom", "opt_clean",
+    ]
+
+
 def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
     """The job for :mod:`hw.synthesis.worker`: Yosys commands and steps, from Verilog files to a mapped netlist.
 
@@ -113,7 +121,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
         "# flattening",
         ["flatten", top, flatten, recipe.whole, recipe.part],
         "# coarse synthesis",
-        f"synth -top {top} -run coarse:fine{' -booth' if recipe.booth else ''}",
+        *coarse(recipe.booth),
         ["box_memories", "memories.json"],
         "# fine synthesis",
         "opt -fast -full",

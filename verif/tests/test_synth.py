@@ -195,6 +195,17 @@ def test_estimates_without_a_library(folder):
     assert "estimates" in text and "delay needs a library" in text
 
 
+def test_tables_are_logic(folder, tmp_path):
+    """A table with a register behind it is no memory: boxes have no area."""
+    table = 0x1_C0FF_EE00_BEEF_1234_5678_9ABC_DEF0_1357
+    (tmp_path / "table.v").write_text(
+        "module rom(input clk, input [4:0] a, output reg q); wire [6:0] x = {a, 2'h0};\n"
+        f"always @(posedge clk) q <= 128'h{table & (1 << 128) - 1:032x} >> x; endmodule\n"
+    )
+    figures = synth.synthesise([tmp_path / "table.v"], "rom", liberty=folder / "mini.lib")["figures"]
+    assert figures["memory_bits"] == 0 and figures["flip_flops"] == 1 and figures["cells"] > 5
+
+
 def test_recipe_of_the_peers_has_no_adder_cells(folder):
     report = synth.synthesise([folder / "top.v"], "top", liberty=folder / "mini.lib", recipe="A")
     assert "FULL" not in report["figures"]["cells_by_type"]
