@@ -1,5 +1,6 @@
 """Stream drivers and monitors, moved by one loop that reads just before and writes just after each clock edge."""
 
+import random
 from collections import deque
 from typing import NamedTuple
 
@@ -45,15 +46,22 @@ class Partly(NamedTuple):
 
 
 class Source:
-    """Drives one input stream; keeps a beat valid and unchanged until it is taken."""
+    """Drives one input stream; keeps a beat valid and unchanged until it is taken. Between beats the payload is noise."""
 
     def __init__(self, dut, name):
         self.name = name
         self._payload = getattr(dut, f"{name}__payload", None)  # a stream may carry nothing but its beats
         self._valid = getattr(dut, f"{name}__valid")
         self._ready = getattr(dut, f"{name}__ready")
+        self._noise = random.Random(name)
         self.start([], None)
+        self._idle()
+
+    def _idle(self):
+        self._is_idle = True
         self._valid.value = 0
+        if self._payload is not None:
+            self._payload.value = self._noise.getrandbits(len(self._payload))
 
     def start(self, beats, gate, after=()):
         self._beats, self._gate, self._after = deque(beats), gate, after
@@ -74,15 +82,18 @@ class Source:
         if self._offered:
             return
         if not all(other.done for other in self._after):
+            if not self._is_idle:
+                self._idle()
             return
         if self._beats and not self._gate.closed():
             if self._payload is not None:
                 self._payload.value = self._beats[0]
             self._valid.value = 1
-            self._offered = True
+            self._offered, self._is_idle = True, False
         else:
             self.idles += bool(self._beats)
-            self._valid.value = 0
+            if not self._is_idle:
+                self._idle()
 
     def sample(self, cycle):
         """True if a beat moves at the coming edge."""
@@ -105,7 +116,7 @@ class Source:
     def abort(self):
         """Forget everything, as reset does."""
         self.start([], None)
-        self._valid.value = 0
+        self._idle()
 
 
 class Sink:
