@@ -59,7 +59,8 @@ class VectorUnitBench(Bench):
         parts = [self._writes(), self._corners()]
         while sum(map(len, parts)) < max(count, SHORTEST):
             parts.append(self.rng.choice([self._mixed, self._mixed, self._rows, self._extremes, self._maxima,
-                                           self._after_write, self._functions, self._squares, self._fused])())
+                                           self._after_write, self._functions, self._squares, self._fused,
+                                           self._cancelling, self._near_tie])())
         commands = Commands.join(*parts)
         if not self._was_reset:  # reset begins accumulations anew, another batch may have left one open
             for kind in (ADDING_OPS, (VectorOp.MAXIMUM,)):
@@ -213,34 +214,77 @@ class VectorUnitBench(Bench):
 
     @cached_property
     def _square_ties(self):
-        """Finite words whose squares are nearest to a tie, as many with a subnormal rounded one as with another."""
+        """Finite words whose squares are nearest to a tie: 8 of each size of square of which half a unit is left."""
         fmt = self.format
         words = np.arange(1, fmt.infinity)
         squares = to_float64(fmt, words) ** 2
-        smallest = 2.0 ** (1 - fmt.bias)
-        unit = np.exp2(np.floor(np.log2(np.maximum(squares, smallest))) - fmt.fraction_width)
-        distance = np.abs(squares / unit % 1 - 0.5)
-        is_subnormal = squares < smallest
-        ties = [words[chosen][np.argsort(distance[chosen], kind="stable")[:200]]
-                for chosen in (is_subnormal & (squares > smallest / 2**fmt.fraction_width / 2), ~is_subnormal)]
+        size = np.floor(np.log2(squares))
+        smallest = 1 - fmt.bias
+        distance = np.abs(squares / np.exp2(np.maximum(size, smallest) - fmt.fraction_width) % 1 - 0.5)
+        ties = [words[size == each][np.argsort(distance[size == each], kind="stable")[:8]]
+                for each in np.unique(size) if each >= smallest - fmt.fraction_width - 1]
         return np.concatenate(ties)
 
-    def _fused(self):
-        """Products of about half a last place of the addend, and others at any distance from it."""
+    def _cancelling(self):
+        """Sums of which the large terms cancel, so that what is left has any number of leading zeros."""
         fmt, rng = self.format, self.rng
-        commands = self._blank(4)
+        commands = self._blank(3)
+        shape = commands.a.shape[1:]
+        field = rng.integers(fmt.max_exponent // 2, fmt.max_exponent, shape)
+        rest = np.maximum(0, field - rng.integers(8, 32, shape))
+        fraction = rng.integers(0, 1 << fmt.fraction_width, (2, *shape)) >> rng.integers(0, fmt.fraction_width + 1, (2, *shape))
+        commands.a[:2] = np.array([field, rest]) << fmt.fraction_width | fraction
+        commands.a[:2] |= (rng.integers(0, 2, (2, *shape)) * fmt.sign_bit).astype(fmt.dtype)
+        commands.a[2] = commands.a[0] ^ fmt.sign_bit
+        commands.operation[:] = VectorOp.SUM
+        commands.scope[:] = Scope.LANES
+        commands.enable[:] = np.arange(shape[0]) == rng.integers(shape[0])
+        commands.first[0] = commands.last[2] = True
+        return commands
+
+    def _fused(self):
+        """Products of about half a last place of the addend, others at any distance, and sums that are nearly ties."""
+        fmt, rng = self.format, self.rng
+        commands = self._blank(6)
         shape = commands.a.shape
         fields = {"c": rng.integers(1, fmt.max_exponent, shape), "a": rng.integers(1, fmt.max_exponent, shape)}
         away = rng.integers(-30, 31, shape) * (rng.random(shape) < 0.4)
         product = fields["c"] + fmt.bias - fmt.fraction_width - 1 + away
         fields["b"] = np.clip(product - fields["a"], 1, fmt.max_exponent - 1)
-        near = rng.integers(0, 4, shape)
+        near = rng.integers(0, 4, shape) << rng.integers(0, fmt.fraction_width - 2, shape)
         fraction = {"a": near, "b": rng.choice([0, 1, -1], shape) * near, "c": rng.integers(0, 1 << fmt.fraction_width, shape)}
         for name, field in fields.items():
             word = (field << fmt.fraction_width) + fraction[name] | fmt.sign_bit * rng.integers(0, 2, shape)
             getattr(commands, name)[:] = word
+        for name, words in zip("abc", self._fused_ties(commands.a[4:].size)):
+            getattr(commands, name)[4:] = words.reshape(commands.a[4:].shape)
         commands.operation[:] = VectorOp.FMA
         return commands
+
+    def _fused_ties(self, n):
+        """``(a, b, c)`` whose sums are nearest to a tie among random ones.
+
+        Either the addend cancels the product more or less, or it is half a last place of a product of a subnormal.
+        """
+        fmt, rng = self.format, self.rng
+        n_tried = 1000
+        a, b = (from_float64(fmt, rng.uniform(1, 2, n_tried) * np.exp2(rng.integers(-4, 4, n_tried))) for _ in range(2))
+        a[::2] = rng.integers(1, 1 << rng.integers(1, fmt.fraction_width + 1, n_tried // 2))
+        largest = to_float64(fmt, np.array(fmt.infinity - 1))
+        b[::2] = from_float64(fmt, rng.uniform(1 / 16, 1, n_tried // 2) * largest)
+        product = to_float64(fmt, a) * to_float64(fmt, b)
+        last_place = np.exp2(np.floor(np.log2(product)) - fmt.fraction_width)
+        near = rng.integers(1, 4, n_tried) << rng.integers(0, fmt.fraction_width - 2, n_tried)
+        addend = -product * (1 + rng.choice([-1, 1], n_tried) * np.exp2(-rng.uniform(1, 10, n_tried)))
+        addend[::2] = (last_place / 2 * (1 + near / 2**fmt.fraction_width))[::2] * rng.choice([-1, 1], n_tried // 2)
+        c = from_float64(fmt, addend)
+        total = np.abs(product + to_float64(fmt, c))  # exact
+        unit = np.exp2(np.floor(np.log2(np.maximum(total, 2.0 ** (1 - fmt.bias)))) - fmt.fraction_width)
+        distance = np.abs(total / unit % 1 - 0.5)
+        parts = [rng.permutation(part[np.argsort(np.where(distance[part] == 0, 1, distance[part]))][: 2 * n])[: -(-n // 2)]
+                 for part in (np.arange(0, n_tried, 2), np.arange(1, n_tried, 2))]
+        chosen = np.concatenate(parts)[:n]
+        return a[chosen], b[chosen], c[chosen]
 
     def _corners(self):
         """What must occur in every run: each operation, each special result, each scope; a batch has about half of it."""
@@ -282,15 +326,20 @@ class VectorUnitBench(Bench):
         return Commands.join(*(part for part, is_taken in zip(parts, taken, strict=True) if is_taken))
 
     def _near_tie(self):
-        """Just above 2.5 times the smallest subnormal: the bit that decides is far below."""
-        fmt = self.format
-        unit = 1 - fmt.bias - fmt.fraction_width
-        half, tiny = (unit + 1) // 2, (unit - 20) // 2
-        factors = [1.25 * 2.0**half, 2.0 ** (unit + 1 - half), 2.0**tiny, 2.0 ** (unit - 20 - tiny)]
+        """In the middle between two subnormals, of any size, but for one bit, which is near or far below."""
+        fmt, rng = self.format, self.rng
+        n_lanes = self.parameters.n_lanes
+        half = -fmt.bias - fmt.fraction_width
+        odd = 2 * rng.integers(1 << rng.integers(fmt.fraction_width, size=n_lanes)) + 1
+        far = half - rng.integers(1, 20, n_lanes)
+        weight = 2.0 ** (half + 5)
         commands = self._blank(4)
         commands.operation[:] = [VectorOp.WRITE_BANK, VectorOp.SPMM] * 2
         commands.address[:] = self.addresses[0]
-        commands.a[:] = from_float64(fmt, np.array(factors))[:, None, None]
+        commands.a[0] = from_float64(fmt, odd * 2.0 ** (half // 2))
+        commands.a[1] = from_float64(fmt, np.array(2.0 ** (half - half // 2)))
+        commands.a[2] = from_float64(fmt, rng.choice([-1, 1], n_lanes) * np.exp2(far) / weight)
+        commands.a[3] = from_float64(fmt, np.array(weight))
         commands.scope[:] = Scope.LANES
         commands.enable[:, 1:] = False
         commands.first[1] = commands.last[3] = True
