@@ -215,6 +215,20 @@ def _small_remainder(fmt, rng, shape):
     return [query, key]
 
 
+def _just_below(fmt, rng, shape):
+    """A power of two less a little: rounding carries through all ones, at the edge of either precision or beyond it."""
+    query, key = np.zeros((2, 1 if shape[1] > 1 else 2, shape[1]), np.int64)
+    top = (1 << fmt.exponent_width) - 2
+    below = int(rng.choice([fmt.fraction_width + rng.integers(1, 5), 23 + rng.integers(1, 5), rng.integers(1, 30)]))
+    total = int(rng.integers(min(below + 2, 2 * top), 2 * top + 1))
+    at = rng.choice(query.size, 2, replace=False)
+    for place, fields, sign in zip(at, (total, max(2, total - below)), (0, fmt.sign_bit), strict=True):
+        query.flat[place] = fields // 2 << fmt.fraction_width | sign
+        key.flat[place] = fields - fields // 2 << fmt.fraction_width
+    query[query != 0] ^= int(rng.integers(2)) * fmt.sign_bit
+    return [query, key]
+
+
 def _one_sign(fmt, rng, shape):
     """A sum that grows as much as its terms can make it: the largest significands, at the reference, of one sign."""
     total = 4 * int(rng.integers(1, (1 << fmt.exponent_width) // 2 - 1)) + 3
@@ -315,6 +329,6 @@ def _zero_bytes(fmt, rng, shape):
 FLOAT_KINDS = (
     _nan, _zero_sum, _subnormal, _near_miss, _subnormal_tie, _overflow, _infinite, _gaussian, _two_infinities, _any,
     _cancelling, _subnormal_tie, _infinite_zero, _boundary, _ramp, _close, _subnormal, _gaussian, _ramp,
-    _zero_times_large, _subnormal_tie, _small_remainder, _one_sign,
+    _zero_times_large, _subnormal_tie, _small_remainder, _one_sign, _just_below, _small_remainder,
 )
 INTEGER_KINDS = (_extreme_bytes, _zero_bytes, _bytes, _cancelling_bytes, _all_lowest, _bytes, _bytes)
