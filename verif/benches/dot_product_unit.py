@@ -86,7 +86,7 @@ class DotProductUnitBench(Bench):
         self._turn += 1
         n_beats = int(self.rng.choice([1, 1, 2, 3, 4, 9]))
         if kind is _one_sign:
-            n_beats = max(n_beats, longest)
+            n_beats = max(n_beats, longest >> int(self.rng.integers(7)))  # any number of leading zeros
         return kind(self._format, self.rng, (n_beats, self.parameters.n_lanes))
 
     def _count(self, bins, query, key):
