@@ -39,6 +39,16 @@ ACCEPTED = {
         "difference_exceeds_registered: const1 at gate at token_selector.v:548[5].A[0]":
             "a carry from below must end at this bit while the difference is at the threshold",
     },
+    "vector_unit": {
+        "round_pack_fp16_25_10: const0 at gate at vector_unit.v:4879.A[8]":
+            "exponents of totals are from -128 to 127, so that the sign alone decides",
+        "gelu_fp16: inv at gate at vector_unit.v:1791.A[61]":
+            "of all 65,536 words none has another result",
+        "log_shifter_51_6_left_small_steps_first: const1 at gate at vector_unit.v:5068":
+            "a bit that only sums of thousands of terms do not shift out",
+        "fused_product_fp16_wide: const0 at gate at vector_unit.v:3858[7:0].B[5]":
+            "only the lower part of an FP32 word has such an exponent, and it is 0 where the upper part is",
+    },
 }
 """``{block: {beginning of a mutant's description: why the testbench need not see it}}`` for survivors looked at."""
 
