@@ -73,7 +73,7 @@ class LayerNormUnitBench(Bench):
         p, rng, known = self.parameters, self.rng, load_rows()
         epsilon = int(rng.choice(known["epsilon"]))
         usable = np.flatnonzero((known["epsilon"] == epsilon) & (known["enable"].sum(axis=1) <= self._n))
-        for index in rng.permutation(usable)[: 40 + count // 4]:
+        for index in rng.permutation(usable)[: 10 + count // 2]:
             values = known["values"][index][known["enable"][index]]
             least = -(-len(values) // p.n_lanes)
             n = int(rng.integers(least, p.n_slots + 1) if rng.random() < 0.2 else least) * p.n_lanes

@@ -17,8 +17,16 @@ EXPANDED = {(config, unit) for config in ("tiny", "small") for unit in UNITS} - 
 
 QUICK = [("tiny", unit) for unit in UNITS if unit != "vector_unit"]
 
+# The largest one takes as long as the core's tests, and is run with these.
+LARGEST = ("disc", "vector_unit")
+
+
+def _marks(point):
+    return [] if point in QUICK else [pytest.mark.slow, *[pytest.mark.core] * (point == LARGEST)]
+
+
 PRESET_POINTS = [
-    pytest.param(config, unit, id=f"{config}-{unit}", marks=[] if (config, unit) in QUICK else [pytest.mark.slow])
+    pytest.param(config, unit, id=f"{config}-{unit}", marks=_marks((config, unit)))
     for config in PRESETS
     for unit in UNITS
 ]

@@ -201,8 +201,8 @@ def _shifters():
     sticky = [(12, 4), (13, 4), (18, 5), (19, 5), (25, 5), (28, 5), (37, 6), (5, 3), (1, 1)]
     arithmetic = [(width, 6) for width in (*range(33, 53), 29)] + [(29, 5), (5, 2)]
     both = [(14, 4), (27, 5), (3, 2)]
-    left = [(19, 3), (16, 3), (21, 3), (10, 4), (11, 4), (13, 4), (18, 4), (23, 4), (26, 4), (19, 5), (40, 5), (32, 6),
-            (44, 6), (47, 6), (51, 6), (53, 6), (55, 6), (54, 7), (1, 2)]
+    left = [(17, 2), (7, 3), (19, 3), (16, 3), (21, 3), (10, 4), (11, 4), (13, 4), (18, 4), (23, 4), (26, 4), (19, 5), (40, 5), (32, 6),
+            (44, 6), (47, 6), (49, 6), (51, 6), (53, 6), (55, 6), (48, 7), (54, 7), (1, 2)]
     sizes = [{"width": width, "amount_width": amount} for width, amount in right]
     sizes += [{"width": width, "amount_width": amount, "sticky": True} for width, amount in sticky]
     sizes += [{"width": width, "amount_width": amount, "arithmetic": True} for width, amount in arithmetic]
@@ -255,7 +255,7 @@ PROPERTIES = [
          constant_product),
     Property("building_blocks", "product of all pairs", UnsignedMultiplier,
              [{"multiplicand_width": a, "multiplier_width": b}
-              for a, b in ((11, 11), (8, 8), (9, 1), (9, 5), (12, 9), (12, 11))],
+              for a, b in ((11, 11), (8, 8), (9, 1), (9, 5), (6, 11), (12, 9), (12, 11))],
              multiplies, engine="exhaustive", quick=True),
     Property("building_blocks", "product of all pairs", RecodedMultiplier,
              [{"multiplicand_width": a, "multiplier_width": b, "registered": False}
@@ -281,6 +281,7 @@ PROPERTIES = [
              [{"multiplicand_width": a, "multiplier_width": b, **more} for a, b, more in (
                  (14, 11, {"dropped": 0, "pipelined": True}), (14, 14, {"dropped": 9, "centre": 4}),
                  (15, 15, {"dropped": 0, "pipelined": True}), (16, 13, {"dropped": 0, "pipelined": True}),
+                 (12, 13, {"dropped": 0, "pipelined": True}),
                  (14, 15, {"dropped": 10, "centre": 4, "pipelined": True}))],
              multiplies_partly(lambda width: range(1 << width)), engine="exhaustive"),
     Property("building_blocks", "product with every 61st word, without its last columns", TruncatedMultiplier,
