@@ -54,10 +54,14 @@ class Source:
         self._valid = getattr(dut, f"{name}__valid")
         self._ready = getattr(dut, f"{name}__ready")
         self._noise = random.Random(name)
+        self._is_idle = False
         self.start([], None)
         self._idle()
 
     def _idle(self):
+        """Nothing is offered; the noise changes once after each beat."""
+        if self._is_idle:
+            return
         self._is_idle = True
         self._valid.value = 0
         if self._payload is not None:
@@ -82,8 +86,7 @@ class Source:
         if self._offered:
             return
         if not all(other.done for other in self._after):
-            if not self._is_idle:
-                self._idle()
+            self._idle()
             return
         if self._beats and not self._gate.closed():
             if self._payload is not None:
@@ -92,8 +95,7 @@ class Source:
             self._offered, self._is_idle = True, False
         else:
             self.idles += bool(self._beats)
-            if not self._is_idle:
-                self._idle()
+            self._idle()
 
     def sample(self, cycle):
         """True if a beat moves at the coming edge."""
@@ -112,6 +114,7 @@ class Source:
         if self._payload is not None:
             self._payload.value = rng.getrandbits(len(self._payload))
         self._valid.value = rng.randint(0, 1)
+        self._is_idle = False
 
     def abort(self):
         """Forget everything, as reset does."""

@@ -5,12 +5,14 @@ are rare where much is cut, so they are looked for once and kept in ``data``; te
 """
 
 import argparse
+import sys
 from functools import cache
 
 import numpy as np
 
 from golden.floats import FP16, from_float64
 from golden.layer_norm_unit import SLIPS, encode_epsilon, normalise
+from hw.cli import check_least, reporting_errors
 from verif.datasets import DATA, read
 
 __all__ = ["FILE", "SHOWN", "load_rows", "shows"]
@@ -83,6 +85,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=100, help=f"times {CANDIDATES:,} candidates (default 100)")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    check_least(options, rounds=1, seed=0)
     rows = search(options.rounds, options.seed)
     np.savez_compressed(FILE, **rows)
     for index, shown in enumerate(SHOWN):
@@ -90,4 +93,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(reporting_errors(main))

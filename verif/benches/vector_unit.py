@@ -1,14 +1,13 @@
 """Programs for the vector unit: all operations mixed at random, with directed corners between them."""
 
-from functools import cached_property
-
 import numpy as np
 from amaranth.hdl import Shape
 
-from golden.floats import FORMATS, FP32, from_float64, to_float64
+from golden.floats import FORMATS, FP32, from_float64
 from golden.vector_ops import VectorOp
 from golden.vector_unit import ACCUMULATING_OPS, ADDING_OPS, Commands, Scope, VectorUnit
 from verif.bench import Batch, Bench
+from verif.near_ties import fused_ties, square_ties
 from verif.packing import join, pack
 
 SHORTEST = 48
@@ -204,26 +203,13 @@ class VectorUnitBench(Bench):
         rng = self.rng
         commands = self._blank(4)
         shape = commands.a.shape
-        commands.a[:] = np.where(rng.random(shape) < 0.5, rng.choice(self._square_ties, shape),
+        commands.a[:] = np.where(rng.random(shape) < 0.5, rng.choice(square_ties(self.format), shape),
                                  rng.integers(0, self.format.infinity, shape))
         commands.operation[:] = VectorOp.SUM_SQUARES
         commands.scope[:] = Scope.LANES
         commands.first[:] = commands.last[:] = True
         commands.enable[:] = np.arange(shape[1]) == rng.integers(shape[1], size=(len(commands), 1))
         return commands
-
-    @cached_property
-    def _square_ties(self):
-        """Finite words whose squares are nearest to a tie: 8 of each size of square of which half a unit is left."""
-        fmt = self.format
-        words = np.arange(1, fmt.infinity)
-        squares = to_float64(fmt, words) ** 2
-        size = np.floor(np.log2(squares))
-        smallest = 1 - fmt.bias
-        distance = np.abs(squares / np.exp2(np.maximum(size, smallest) - fmt.fraction_width) % 1 - 0.5)
-        ties = [words[size == each][np.argsort(distance[size == each], kind="stable")[:8]]
-                for each in np.unique(size) if each >= smallest - fmt.fraction_width - 1]
-        return np.concatenate(ties)
 
     def _cancelling(self):
         """Sums of which the large terms cancel, so that what is left has any number of leading zeros."""
@@ -256,35 +242,10 @@ class VectorUnitBench(Bench):
         for name, field in fields.items():
             word = (field << fmt.fraction_width) + fraction[name] | fmt.sign_bit * rng.integers(0, 2, shape)
             getattr(commands, name)[:] = word
-        for name, words in zip("abc", self._fused_ties(commands.a[4:].size)):
+        for name, words in zip("abc", fused_ties(fmt, rng, commands.a[4:].size)):
             getattr(commands, name)[4:] = words.reshape(commands.a[4:].shape)
         commands.operation[:] = VectorOp.FMA
         return commands
-
-    def _fused_ties(self, n):
-        """``(a, b, c)`` whose sums are nearest to a tie among random ones.
-
-        Either the addend cancels the product more or less, or it is half a last place of a product of a subnormal.
-        """
-        fmt, rng = self.format, self.rng
-        n_tried = 1000
-        a, b = (from_float64(fmt, rng.uniform(1, 2, n_tried) * np.exp2(rng.integers(-4, 4, n_tried))) for _ in range(2))
-        a[::2] = rng.integers(1, 1 << rng.integers(1, fmt.fraction_width + 1, n_tried // 2))
-        largest = to_float64(fmt, np.array(fmt.infinity - 1))
-        b[::2] = from_float64(fmt, rng.uniform(1 / 16, 1, n_tried // 2) * largest)
-        product = to_float64(fmt, a) * to_float64(fmt, b)
-        last_place = np.exp2(np.floor(np.log2(product)) - fmt.fraction_width)
-        near = rng.integers(1, 4, n_tried) << rng.integers(0, fmt.fraction_width - 2, n_tried)
-        addend = -product * (1 + rng.choice([-1, 1], n_tried) * np.exp2(-rng.uniform(1, 10, n_tried)))
-        addend[::2] = (last_place / 2 * (1 + near / 2**fmt.fraction_width))[::2] * rng.choice([-1, 1], n_tried // 2)
-        c = from_float64(fmt, addend)
-        total = np.abs(product + to_float64(fmt, c))  # exact
-        unit = np.exp2(np.floor(np.log2(np.maximum(total, 2.0 ** (1 - fmt.bias)))) - fmt.fraction_width)
-        distance = np.abs(total / unit % 1 - 0.5)
-        parts = [rng.permutation(part[np.argsort(np.where(distance[part] == 0, 1, distance[part]))][: 2 * n])[: -(-n // 2)]
-                 for part in (np.arange(0, n_tried, 2), np.arange(1, n_tried, 2))]
-        chosen = np.concatenate(parts)[:n]
-        return a[chosen], b[chosen], c[chosen]
 
     def _corners(self):
         """What must occur in every run: each operation, each special result, each scope; a batch has about half of it."""
