@@ -28,6 +28,7 @@ __all__ = ["Coverage", "measure"]
 
 LEAST_LINES, LEAST_TOGGLES = 0.98, 0.95
 COUNT = 900
+COUNTS = {"core": 4000}  # commands of random programs
 SHOWN = 40
 EXCLUDED = {}
 """``{module.signal[bit], as a regular expression: reason}`` for toggles that the testbench need not reach."""
@@ -54,9 +55,9 @@ def _share(counts):
     return counts[0] / counts[1] if counts[1] else 1.0
 
 
-def measure(unit, count=COUNT, seed=1):
-    """The :class:`Coverage` of a block."""
-    block = make_block(unit, "tiny")
+def measure(unit, count=None, seed=1):
+    """The :class:`Coverage` of a block, by so many beats of stimulus or as many as it takes."""
+    block, count = make_block(unit, "tiny"), count or COUNTS.get(unit, COUNT)
     with tempfile.TemporaryDirectory(prefix="coverage-") as folder:
         folder = Path(folder)
         result = run_bench(block, seed=seed, sim="verilator", count=count, keep=folder, coverage=True)
@@ -126,7 +127,7 @@ def main(arguments=None):
     purpose = __doc__.split("\n")[0].split(": ", 1)[1]
     parser = argparse.ArgumentParser(prog="python -m verif.coverage", description=purpose)
     parser.add_argument("units", nargs="*", metavar="UNIT", help="blocks (default: all but the core)")
-    parser.add_argument("-n", "--count", type=int, default=COUNT, help=f"beats of stimulus, about (default {COUNT})")
+    parser.add_argument("-n", "--count", type=int, help=f"beats of stimulus, about (default {COUNT}; core: {COUNTS['core']} commands)")
     parser.add_argument("--report", action="store_true", help=f"renew these blocks in {verification_report.PAGE}")
     options = parser.parse_args(arguments)
     check_least(options, count=1)

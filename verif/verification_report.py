@@ -46,7 +46,8 @@ def _coverage(rows):
     return "\n".join([
         "## Coverage\n",
         "`make coverage`: Verilog of preset tiny under each block's standard testbench, counted by Verilator. A toggle",
-        "is a bit that rises or falls; bits that Yosys finds constant are left out.\n",
+        "is a bit that rises or falls; bits that Yosys finds constant are left out. The core runs random programs",
+        "(`make coverage UNIT=core`, eight minutes).\n",
         tabulate(table, headers=headers, tablefmt="github"), "",
         *(["Excluded toggles, with the reason:\n", *reasons, ""] if reasons else []),
         "Corner cases that the testbenches count themselves, with their hits:\n", *bins, "",
