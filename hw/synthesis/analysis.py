@@ -7,6 +7,8 @@ ideal clock, inputs that arrive with the clock through the smallest buffer. Time
 What modules that were kept and those around them know of each other is in :mod:`hw.synthesis.borders`.
 """
 
+from collections import Counter
+
 import numpy as np
 
 from hw.synthesis.borders import NEVER, Border, Driver, Surroundings
@@ -167,10 +169,20 @@ class Analysis:
                 border.needed[key] = tuple(self.period - required[net])
         return border
 
-    def surroundings(self, netlist, borders, found):
-        """Add what the modules inside meet here to ``found``, ``{module: Surroundings}``."""
-        required = self.period - self.required(self.period).reshape(-1, 2)
+    def surroundings(self, netlist, borders, found, goal_ps=np.inf):
+        """Add what the modules inside meet here to ``found``, see :func:`hw.synthesis.hierarchy.surround`."""
+        needed = self.period - self.required(self.period).reshape(-1, 2)
         arrival, slew, load = self.arrival.reshape(-1, 2), self.slew.reshape(-1, 2), self.load.reshape(-1, 2)
+        shares = np.minimum(1, goal_ps / np.maximum(arrival + needed, 1))
+        arrival, needed = (np.where(times > 0, shares * times, times) for times in (arrival, needed))
+        resistance = self._resistances().reshape(-1, 2)
+        alike = Counter(
+            (cell["type"], port, bit)
+            for cell in self._module["cells"].values()
+            if cell["type"] in borders
+            for port, bits in cell["connections"].items()
+            for bit in bits
+        )
         for cell in self._module["cells"].values():
             border = borders.get(cell["type"])
             if border is None:
@@ -185,11 +197,21 @@ class Analysis:
                         if key in border.load and arrival[net].max() > NEVER / 2:
                             around.include("arrival", key, arrival[net])
                             around.include("slew", key, slew[net])
+                            # Alike instances at a net change their loads together.
+                            around.include("resistance", key, resistance[net] * alike[cell["type"], port, name])
+                            around.include("load_then", key, border.load[key])
                     elif key in border.drivers or key in border.arrival:
                         inside = border.drivers[key].load if key in border.drivers else (0, 0)
                         around.include("load", key, np.maximum(load[net] - inside, 0))
-                        around.include("needed", key, np.where(np.isfinite(required[net]), required[net], NEVER))
+                        around.include("needed", key, np.where(np.isfinite(needed[net]), needed[net], NEVER))
         return found
+
+    def _resistances(self):
+        """By how many ps each node is later for a fF more."""
+        resistance = self.resistance.copy()
+        (_, by_load), _ = self.tables.arcs.gradients(self.arc, self.slew[self.origin], self.at_load)
+        np.maximum.at(resistance, self.to, by_load)
+        return resistance
 
     def _port_nets(self, content, direction, left_out):
         ports = (port for port in content["ports"].values() if port["direction"] == direction)
@@ -300,22 +322,33 @@ class Analysis:
         self._known_inputs = np.array([net for net, _ in known], np.intp)
         self._known_arrival = np.array([around.arrival[key] for _, key in known]).reshape(-1, 2)
         self._known_slew = np.array([around.slew[key] for _, key in known]).reshape(-1, 2)
+        self._known_resistance = np.array([around.resistance[key] for _, key in known]).reshape(-1, 2)
+        self._load_then = np.array([around.load_then[key] for _, key in known]).reshape(-1, 2)
 
     def _drive_inputs(self):
-        """An input arrives when it is known to, else as late as its load delays the buffer that drives it."""
+        """An input arrives when it is known to, else as late as its load delays the buffer that drives it.
+
+        What is known holds for the load that the input had then.
+        """
+        self.resistance = np.zeros(self.n_nodes)  # ps for a fF more at an input
         if not self._surroundings.is_complete:
             self._drive_by_buffers()
-        self.arrival.reshape(-1, 2)[self._known_inputs] = self._known_arrival
-        self.slew.reshape(-1, 2)[self._known_inputs] = self._known_slew
+        nets, load = self._known_inputs, self.load.reshape(-1, 2)
+        later = self._known_resistance * (load[nets] - self._load_then)
+        self.arrival.reshape(-1, 2)[nets] = self._known_arrival + later
+        self.slew.reshape(-1, 2)[nets] = self._known_slew
+        self.resistance.reshape(-1, 2)[nets] = self._known_resistance
 
     def _drive_by_buffers(self):
         arcs = self.tables.arcs
         for number, (_, _, _, edge) in enumerate(self._driver.shape):
             nodes = self._inputs * 2 + edge
             arc, zero = np.full(len(nodes), self._driver.first + number), np.zeros(len(nodes))
-            late, slew = arcs.look_up(arc, zero, arcs.at_loads(arc, self.load[nodes]))
+            at_load = arcs.at_loads(arc, self.load[nodes])
+            late, slew = arcs.look_up(arc, zero, at_load)
             own, _ = arcs.look_up(arc, zero, arcs.at_loads(arc, zero))
             self.arrival[nodes], self.slew[nodes] = late - own, slew
+            (_, self.resistance[nodes]), _ = arcs.gradients(arc, zero, at_load)
 
     def required(self, period):
         """When each node may be reached at the latest."""

@@ -34,13 +34,16 @@ class Border:
 class Surroundings:
     """What a module that was kept meets around it, the worst of all its instances: pairs by ``(port, bit)``.
 
-    That is when its inputs arrive, their slew, the load of its outputs, and how long before the clock edge these are
-    needed. What is not there is as for a whole design: inputs arrive with the clock, outputs are due at its edge; if it
+    That is when its inputs arrive, their slew, by how many ps they come later for each fF that they load their drivers
+    more than the ``load_then``, the load of its outputs, and how long before the clock edge these are needed. What is
+    not there is as for a whole design: inputs arrive with the clock, outputs are due at its edge; if it
     ``is_complete``, there is no path from other inputs and to other outputs.
     """
 
     arrival: dict = field(default_factory=dict)
     slew: dict = field(default_factory=dict)
+    resistance: dict = field(default_factory=dict)
+    load_then: dict = field(default_factory=dict)
     load: dict = field(default_factory=dict)
     needed: dict = field(default_factory=dict)
     is_complete: bool = False

@@ -44,6 +44,7 @@ class Recipe:
     flatten: str = "auto"
     whole: int = 120_000
     part: int = 3_000
+    most: int = 20_000
 
 
 # What is mapped is a better start for mapping it again.
@@ -119,7 +120,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
         job += ["read_verilog -lib stubs.v", ["adder_rows", ROW_PREFIXES, "rows.v"]]
     job += [
         "# flattening",
-        ["flatten", top, flatten, recipe.whole, recipe.part],
+        ["flatten", top, flatten, recipe.whole, recipe.part, recipe.most],
         "# coarse synthesis",
         *coarse(recipe.booth),
         ["box_memories", "memories.json"],

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from hw.synthesis.analysis import Analysis
 from hw.synthesis.buffering import add_buffers, add_trees, remove_buffers
 from hw.synthesis.complements import Complements
-from hw.synthesis.hierarchy import surround
+from hw.synthesis.figures import count
+from hw.synthesis.hierarchy import settle, surround
 from hw.synthesis.netlist import Netlist
 from hw.synthesis.resynthesis import Region, gates_of, run_abc
 from hw.synthesis.sizing import Aim, Sizer
@@ -31,7 +32,7 @@ SIZING_REACH = 0.86  # of the period: more than sizing alone can save; a goal be
 STAGE = 0.92  # of the period, the next aim of a region that is mapped anew
 LEAST_PRICE = 0.5  # of being late, while a region is judged
 REGIONS = 10  # mapped anew at most
-TURNS = 2  # over all modules of a hierarchy
+TURNS = 3  # over all modules of a hierarchy, at most
 STEPS = (0.08, 0.03)  # of the period, in a search
 REGIONS_OF_A_STEP = 2
 WORTH_A_STEP = 0.004
@@ -203,33 +204,37 @@ def recover(netlist, folder, top, tables, clock, goal_ps, period_worth, progress
 
     Without a goal the period is searched for, see :meth:`Recovery.search`. The modules that were kept are worked on
     one by one, from the leaves to the top: first each for itself, then, for the period that is wanted or was found, in
-    the surroundings that the others leave it.
+    the surroundings that the others leave it, until all paths meet it. The best of the turns is taken.
     """
-    done, surroundings = {}, {}
     modules = netlist.modules_below(top)
-    turns = TURNS if len(modules) > 1 else 1
-    for turn in range(turns):
-        borders, is_last = {}, turn + 1 == turns
+    surroundings, mapped, found = {}, {}, []
+    for turn in range(TURNS):
+        borders, reached = {}, []
         for module in modules:
             job = Recovery(folder, module, netlist.library, tables, clock, borders, progress,
-                           surroundings.get(module), f"_{'rst'[turn]}")
-            mapped = job.measure(netlist)
+                           surroundings.get(module), f"_{'rst'[turn]}")  # fmt: skip
             if turn == 0:
+                mapped[module] = job.measure(netlist)
                 netlist = job.with_trees(job.with_complements(netlist))
             if goal_ps is None:
                 state = job.search(netlist, period_worth)
             else:
-                # What is around a module is not known well enough yet for more than a few regions, and for the top none.
-                regions = REGIONS if is_last else 0 if module == top else REGIONS_OF_A_STEP
+                # At first little is known of what the top's modules take, so that mapping the top anew is in vain.
+                regions = REGIONS if turn or module != top or len(modules) == 1 else 0
                 state = job.reach(netlist, goal_ps, regions)
             netlist = state.netlist
             borders[module] = state.sizer.analysis.border()
-            figures = done.setdefault(module, {"mapped_um2": mapped[0], "mapped_ps": mapped[1]})
-            figures |= {"area_um2": state.area, "worst_path_ps": state.period}
-        goal_ps = goal_ps or max(figures["worst_path_ps"] for figures in done.values())
-        if not is_last:
-            surroundings = surround(netlist, top, tables, clock, borders)
-    return netlist, [
-        {"module": module} | {name: round(float(value), 1) for name, value in figures.items()}
-        for module, figures in done.items()
-    ]
+            reached.append(_row(module, *mapped[module], state.area, state.period))
+        goal_ps = goal_ps or max(row["worst_path_ps"] for row in reached)
+        period, borders = settle(netlist, top, tables, clock, from_inputs=True)
+        late = max(1.0, period / goal_ps)
+        found.append((count(netlist, top, folder)[0]["area_um2"] * late**MISSING_WORTH, turn, netlist, reached))
+        if len(modules) == 1 or late <= NEAR_ENOUGH:
+            break
+        surroundings = surround(netlist, top, tables, clock, borders, goal_ps=goal_ps)
+    return min(found, key=lambda item: item[:2])[2:]
+
+
+def _row(module, *values):
+    names = ("mapped_um2", "mapped_ps", "area_um2", "worst_path_ps")
+    return {"module": module} | {name: round(float(value), 1) for name, value in zip(names, values, strict=True)}

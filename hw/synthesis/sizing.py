@@ -171,6 +171,7 @@ class Sizer:
             np.add.at(by_slew, origin, by_delay[part] * delay_by_slew[part] + passed)
         by_load = sums(a.to, by_delay * delay_by_load, a.n_nodes)
         by_load += sums(a.to, np.where(slowest, by_slew[a.to] * slew_by_load, 0), a.n_nodes)
+        by_load += weight * a.resistance  # of what drives an input
         return Gradient(by_delay, by_slew, by_load, slowest, weight)
 
     def _strengths(self, gradient):

@@ -16,6 +16,8 @@ from hw.synthesis.groups import part_of
 # A rough count of gates a bit of output, good enough to tell a large module from a small one.
 _GATES_A_BIT = {"$add": 5, "$sub": 5, "$alu": 5, "$mux": 2, "$dff": 6, "$dffe": 7, "$sdff": 7, "$sdffe": 8}
 
+_SHIFTS = ("$shift", "$shiftx", "$shl", "$shr", "$sshl", "$sshr")
+
 
 def _design(path):
     return json.loads(Path(path).read_text())["modules"]
@@ -29,7 +31,9 @@ def _gates(cell):
     kind = cell["type"]
     if kind == "$mul":
         return 6 * _bits(cell, "A") * _bits(cell, "B")
-    if kind in ("$shift", "$shiftx", "$shl", "$shr", "$sshl", "$sshr"):
+    if kind in _SHIFTS and not any(isinstance(bit, int) for bit in cell["connections"]["A"]):
+        return _bits(cell, "A") / 4  # a table, of which a bit is looked up
+    if kind in _SHIFTS:
         return 2 * max(_bits(cell, "A"), _bits(cell, "Y")) * _bits(cell, "B")
     if kind == "$pmux":
         return 2 * _bits(cell, "B")
@@ -59,23 +63,29 @@ def _census(modules, top):
     return {name: (instances[name], gates[name]) for name in order}
 
 
-def flatten(modules, top, mode, whole, part):
+def flatten(modules, top, mode, whole, part, most):
     """Flatten everything, nothing, or ("auto") all but the large modules that occur more than once.
 
     A design of up to ``whole`` gates is flattened entirely; in a larger one, modules of at least ``part`` gates stay
-    if they have two or more instances, or are counted as a part of a core (:mod:`hw.synthesis.groups`).
+    if they have two or more instances, or are counted as a part of a core (:mod:`hw.synthesis.groups`). Of those that
+    repeat, one that has up to ``most`` gates with all that is in it stays as a whole: its paths are better for it.
     """
     if mode == "hierarchy":
         return []
     census = _census(modules, top)
-    kept = []
-    if mode == "auto" and census[top][1] > whole:
-        kept = sorted(
-            name
-            for name, (count, gates) in census.items()
-            if gates >= part and (count > 1 or (name != top and part_of(name)))
-        )
-    return [*(f"setattr -mod -set keep_hierarchy 1 {name}" for name in kept), "flatten", "opt_clean"]
+    kept = _kept(modules, census, top, part, most) if mode == "auto" and census[top][1] > whole else ()
+    return [*(f"setattr -mod -set keep_hierarchy 1 {name}" for name in sorted(kept)), "flatten", "opt_clean"]
+
+
+def _kept(modules, census, top, part, most):
+    kept, divided = set(), {top}  # the modules whose inside is looked at
+    for name in reversed(census):
+        count, gates = census[name]
+        if name != top and gates >= part and (part_of(name) or (count > 1 and name in divided)):
+            kept.add(name)
+        if name in divided and not (name in kept and gates <= most):
+            divided.update(cell["type"] for cell in modules[name]["cells"].values() if cell["type"] in modules)
+    return kept
 
 
 def adder_rows(modules, prefixes, rules_path):

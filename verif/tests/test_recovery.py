@@ -278,13 +278,16 @@ def test_nets_into_many_modules_are_buffered(lanes, library_file, tmp_path):
 
 @pytest.mark.skipif(timing.opensta_version() is None, reason="OpenSTA (sta) is not installed")
 def test_own_timing_of_a_hierarchy_is_opensta_s(lanes, library_file, tmp_path, monkeypatch):
-    """With paths through two modules, and drivers whose loads are in other modules."""
+    """With paths through two modules, and drivers whose loads are in other modules.
+
+    What arrives at a module is the worst of its instances, late and slow alike, so that it may say a little more.
+    """
     source, report = lanes
     monkeypatch.setattr(timing, "opensta_version", lambda: None)
     alone = synth.synthesise([source], "lanes", liberty=library_file, flatten="hierarchy", period_ps=700)
     assert alone["figures"] == report["figures"]
     for key in ("period_ps", "worst_path_ps"):
-        assert alone["delay"][key] == pytest.approx(report["delay"][key], rel=0.02)
+        assert 0.98 < alone["delay"][key] / report["delay"][key] < 1.04
 
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog is not installed")

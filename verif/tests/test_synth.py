@@ -271,10 +271,25 @@ def test_auto_keeps_large_modules_that_repeat():
         },
     }
     kept = "setattr -mod -set keep_hierarchy 1 big"
-    assert worker.flatten(modules, "top", "auto", 1000, 100) == [kept, "flatten", "opt_clean"]
-    assert worker.flatten(modules, "top", "auto", 2000, 100) == ["flatten", "opt_clean"]
-    assert worker.flatten(modules, "top", "flat", 1000, 100) == ["flatten", "opt_clean"]
-    assert worker.flatten(modules, "top", "hierarchy", 1000, 100) == []
+    assert worker.flatten(modules, "top", "auto", 1000, 100, 0) == [kept, "flatten", "opt_clean"]
+    assert worker.flatten(modules, "top", "auto", 2000, 100, 0) == ["flatten", "opt_clean"]
+    assert worker.flatten(modules, "top", "flat", 1000, 100, 0) == ["flatten", "opt_clean"]
+    assert worker.flatten(modules, "top", "hierarchy", 1000, 100, 0) == []
+
+
+@pytest.mark.parametrize("most, kept", [(300, ["leaf", "pair"]), (600, ["pair"])])
+def test_auto_keeps_a_module_of_moderate_size_whole(most, kept):
+    """What is in it goes unless it is a part of a core; a table of constants is as small as it is."""
+    table = {"type": "$shr", "connections": {"A": ["0"] * 256, "B": list(range(8)), "Y": list(range(256))}}
+    modules = {
+        "leaf": {"cells": {"x": cell("$xor", 150)}},
+        "dot_product_unit": {"cells": {"x": cell("$xor", 150)}},
+        "pair": {"cells": {"a": cell("leaf"), "b": cell("leaf"), "c": cell("dot_product_unit"), "t": table}},
+        "top": {"cells": {"a": cell("pair"), "b": cell("pair"), "x": cell("$xor", 500)}},
+    }
+    marks = [f"setattr -mod -set keep_hierarchy 1 {name}" for name in sorted([*kept, "dot_product_unit"])]
+    assert worker.flatten(modules, "top", "auto", 1000, 100, most) == [*marks, "flatten", "opt_clean"]
+    assert worker.flatten(modules, "top", "auto", 1600, 100, most) == ["flatten", "opt_clean"]
 
 
 def test_auto_keeps_the_parts_of_a_core():
@@ -284,7 +299,7 @@ def test_auto_keeps_the_parts_of_a_core():
         "core": {"cells": {"a": cell("dot_product_unit_n_lanes_4"), "b": cell("vector_unit"), "c": cell("$xor", 900)}},
     }
     kept = "setattr -mod -set keep_hierarchy 1 dot_product_unit_n_lanes_4"
-    assert worker.flatten(modules, "core", "auto", 1000, 100) == [kept, "flatten", "opt_clean"]
+    assert worker.flatten(modules, "core", "auto", 1000, 100, 0) == [kept, "flatten", "opt_clean"]
 
 
 def test_area_divides_over_the_parts_of_a_core():

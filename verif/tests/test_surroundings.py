@@ -1,0 +1,132 @@
+"""What a module that was kept loads its inputs with delays what drives them, in its surroundings as they were found."""
+
+import json
+
+import pytest
+
+from hw import liberty
+from hw.synthesis import delay_tables
+from hw.synthesis.analysis import Analysis
+from hw.synthesis.borders import Surroundings
+from hw.synthesis.buffering import remove_buffers
+from hw.synthesis.hierarchy import settle, surround
+from hw.synthesis.netlist import Netlist
+from hw.synthesis.sizing import Aim, Sizer
+from verif import mini_liberty
+
+CLOCK, A, B, Y = range(2, 6)
+KEY = ("a", 0)
+
+
+@pytest.fixture
+def parts(tmp_path):
+    path = tmp_path / "mini.lib"
+    path.write_text(mini_liberty.text())
+    return liberty.read(path), delay_tables.read(path, path.read_text())
+
+
+def module(ports, cells):
+    return {
+        "attributes": {},
+        "ports": {name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()},
+        "cells": {name: {"type": kind, "connections": {pin: net if isinstance(net, list) else [net] for pin, net in pins.items()}}
+                  for name, (kind, pins) in cells.items()},
+        "netnames": {},
+    }  # fmt: skip
+
+
+def design(library, n_loads, n_instances):
+    """A register that drives instances of a module whose input has some inverters."""
+    loads = {f"load_{n}": ("INV", {"A": A, "Y": 20 + n}) for n in range(n_loads)}
+    outputs = [20 + n for n in range(n_loads)]
+    inner = module({"clk": ("input", [CLOCK]), "a": ("input", [A]), "y": ("output", outputs)}, loads)
+    ends = [[100 * (n + 1) + output for output in outputs] for n in range(n_instances)]
+    instances = {f"one_{n}": ("inner", {"clk": CLOCK, "a": B, "y": end}) for n, end in enumerate(ends)}
+    cells = {"register": ("DFF", {"CK": CLOCK, "D": Y, "Q": B}), **instances}
+    top = module({"clk": ("input", [CLOCK]), "d": ("input", [Y])}, cells)
+    return Netlist(json.dumps({"modules": {"inner": inner, "top": top}}), library)
+
+
+@pytest.mark.parametrize("n_instances", [1, 3])
+def test_more_load_delays_the_driver_outside(parts, n_instances):
+    """As much as if the surroundings were worked out anew; alike instances change together."""
+    library, tables = parts
+    found = []
+    for n_loads in (1, 4):
+        netlist = design(library, n_loads, n_instances)
+        inner = Analysis(netlist, "inner", tables, library, "clk")
+        inner.update()
+        found.append((netlist, surround(netlist, "top", tables, "clk", {"inner": inner.border()})["inner"]))
+    (_, before), (netlist, after) = found
+    inner = Analysis(netlist, "inner", tables, library, "clk", surroundings=before)
+    inner.update()
+    net = inner.bits().index(A)
+    assert after.arrival[KEY][0] > before.arrival[KEY][0] + 1
+    assert inner.arrival.reshape(-1, 2)[net] == pytest.approx(after.arrival[KEY], abs=0.01)
+
+
+def test_the_sides_of_a_border_share_what_a_path_is_too_long(parts):
+    """Of a path from a register through a module to a register, all shrinks alike; of one that is short, nothing."""
+    library, tables = parts
+    inner = module({"a": ("input", [A]), "y": ("output", [Y])}, {"inside": ("INV", {"A": A, "Y": Y})})
+    cells = {
+        "from": ("DFF", {"CK": CLOCK, "D": 10, "Q": 11}),
+        "before": ("XOR2", {"A": 11, "B": 11, "Y": 12}),
+        "one": ("inner", {"a": 12, "y": 13}),
+        "after": ("INV", {"A": 13, "Y": 14}),
+        "to": ("DFF", {"CK": CLOCK, "D": 14, "Q": 15}),
+    }
+    top = module({"clk": ("input", [CLOCK]), "d": ("input", [10])}, cells)
+    netlist = Netlist(json.dumps({"modules": {"inner": inner, "top": top}}), library)
+    period, borders = settle(netlist, "top", tables, "clk", from_inputs=True)
+    free = surround(netlist, "top", tables, "clk", borders)["inner"]
+    for goal, share in ((period * 0.8, 0.8), (period * 2, 1.0)):
+        wanted = surround(netlist, "top", tables, "clk", borders, goal_ps=goal)["inner"]
+        assert max(wanted.arrival[KEY]) == pytest.approx(share * max(free.arrival[KEY]), rel=0.05)
+        assert max(wanted.needed["y", 0]) == pytest.approx(share * max(free.needed["y", 0]), rel=0.05)
+        assert wanted.slew == free.slew and wanted.load == free.load
+
+
+@pytest.mark.parametrize("resistance, stays", [(0.0, False), (5.0, True)])
+def test_a_buffer_at_an_input_stays_where_its_loads_would_delay_the_input(parts, resistance, stays):
+    library, tables = parts
+    ports = {"clk": ("input", [CLOCK]), "a": ("input", [A]), "y": ("output", [30 + n for n in range(20)])}
+    cells = {
+        "buffer": ("BUF", {"A": A, "Y": B}),
+        **{f"waits_{n}": ("INV", {"A": B, "Y": 30 + n}) for n in range(20)},
+        "late": ("INV", {"A": A, "Y": Y}),
+        "register": ("DFF", {"CK": CLOCK, "D": Y, "Q": 60}),
+    }
+    netlist = mini_liberty.netlist(library, ports, cells)
+    around = Surroundings(
+        arrival={KEY: (300.0, 300.0)},
+        slew={KEY: (5.0, 5.0)},
+        resistance={KEY: (resistance, resistance)},
+        load_then={KEY: (2.0, 2.0)},
+        is_complete=True,
+    )
+    sizer = Sizer(Analysis(netlist, "top", tables, library, "clk", surroundings=around), library)
+    sizer.analysis.update()
+    remove_buffers(netlist, "top", sizer, Aim(330.0, 1.0, 5.0))
+    assert ("buffer" in mini_liberty.cells_of(netlist)) == stays
+
+
+def test_the_gradient_knows_what_drives_an_input(parts):
+    """A fF more at an input costs what the cost grows by when its driver is that much later."""
+    library, tables = parts
+    ports = {"clk": ("input", [CLOCK]), "a": ("input", [A])}
+    cells = {"late": ("INV", {"A": A, "Y": Y}), "register": ("DFF", {"CK": CLOCK, "D": Y, "Q": 60})}
+    netlist = mini_liberty.netlist(library, ports, cells)
+    aim = Aim(300.0, 1.0, 5.0)
+
+    def sizer(load_then):
+        around = Surroundings({KEY: (300.0, 300.0)}, {KEY: (5.0, 5.0)}, {KEY: (3.0, 3.0)}, {KEY: load_then})
+        made = Sizer(Analysis(netlist, "top", tables, library, "clk", surroundings=around), library)
+        made.analysis.update()
+        return made
+
+    here, heavier = sizer((2.0, 2.0)), sizer((1.9, 1.9))  # as if 0.1 fF were added
+    net = here.analysis.bits().index(A)
+    by_load = here.gradient(aim).load.reshape(-1, 2)[net].sum()
+    assert by_load == pytest.approx((heavier.cost(aim) - here.cost(aim)) / 0.1, rel=0.02)
+    assert by_load > 1
