@@ -13,7 +13,7 @@ LABELS = {
 }
 HOW_TO_GET = "on Debian and Ubuntu: apt install opensta"
 # OpenSTA expands every instance: 2 KB of memory and a quarter of a millisecond for each.
-MAXIMUM_CELLS = 1_000_000
+MAXIMUM_CELLS = 700_000
 _HORIZON_NS = 1000.0
 NETLIST = "timing.v"
 BARE_LIBRARY = "cells_no_wire_load.lib"
