@@ -33,18 +33,20 @@ def add_trees(netlist, module, analysis, mark):
     for net in np.flatnonzero(has_inner):
         found = order[first[net] : first[net + 1]]
         found = found[np.argsort(-slack[found], kind="stable")]
-        sinks = [(_sink(a, n), loads[n]) for n in found]
-        while sum(load for _, load in sinks) > limit:
+        sinks, load = [(_sink(a, n), loads[n]) for n in found], loads[found].sum()
+        while load > limit and sinks:
             # Those with the most time are put behind a buffer, which is then one more sink.
             n_behind, behind = 1, sinks[0][1]
             while n_behind < len(sinks) and behind + sinks[n_behind][1] <= limit:
                 behind += sinks[n_behind][1]
                 n_behind += 1
             if behind <= 2 * own_load:
-                break
+                del sinks[0]  # not worth a buffer, whatever comes after it
+                continue
             name = f"{mark}{n_added}"
             _insert(netlist, module, bits[net], kind, [sink for sink, _ in sinks[:n_behind]], name)
             sinks = [*sinks[n_behind:], ((name, next(iter(library.cells[kind].inputs)), 0), own_load)]
+            load += own_load - behind
             n_added += 1
     return n_added
 

@@ -1,6 +1,7 @@
 """What a module that was kept loads its inputs with delays what drives them, in its surroundings as they were found."""
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -8,7 +9,7 @@ from hw import liberty
 from hw.synthesis import delay_tables
 from hw.synthesis.analysis import Analysis
 from hw.synthesis.borders import Surroundings
-from hw.synthesis.buffering import remove_buffers
+from hw.synthesis.buffering import add_trees, remove_buffers
 from hw.synthesis.hierarchy import settle, surround
 from hw.synthesis.netlist import Netlist
 from hw.synthesis.sizing import Aim, Sizer
@@ -130,3 +131,20 @@ def test_the_gradient_knows_what_drives_an_input(parts):
     by_load = here.gradient(aim).load.reshape(-1, 2)[net].sum()
     assert by_load == pytest.approx((heavier.cost(aim) - here.cost(aim)) / 0.1, rel=0.02)
     assert by_load > 1
+
+
+def test_a_small_load_with_much_time_does_not_keep_large_ones_from_a_tree(parts):
+    library, tables = parts
+    netlist = design(library, 30, 8)
+    netlist.modules["top"]["cells"]["late"] = {"type": "DFF", "connections": {"CK": [CLOCK], "D": [B], "Q": [99]}}
+    inner = Analysis(netlist, "inner", tables, library, "clk")
+    inner.update()
+    analysis = Analysis(netlist, "top", tables, library, "clk", {"inner": inner.border()})
+    assert add_trees(netlist, "top", analysis, "tree_") >= 8
+    cells = netlist.modules["top"]["cells"]
+    loads = Counter(
+        "inner" if cell["type"] == "inner" else "other"
+        for cell in cells.values()
+        if [B] in cell["connections"].values()
+    )
+    assert loads["inner"] == 0
