@@ -136,7 +136,7 @@ def test_the_gradient_knows_what_drives_an_input(parts):
 def test_a_small_load_with_much_time_does_not_keep_large_ones_from_a_tree(parts):
     library, tables = parts
     netlist = design(library, 30, 8)
-    netlist.modules["top"]["cells"]["late"] = {"type": "DFF", "connections": {"CK": [CLOCK], "D": [B], "Q": [99]}}
+    netlist.modules["top"]["cells"]["idle"] = {"type": "INV", "connections": {"A": [B], "Y": [99]}}
     inner = Analysis(netlist, "inner", tables, library, "clk")
     inner.update()
     analysis = Analysis(netlist, "top", tables, library, "clk", {"inner": inner.border()})
