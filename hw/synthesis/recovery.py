@@ -30,6 +30,7 @@ NEAR_ENOUGH = 1.0005  # half a ps in a ns is nothing to map gates anew for
 BUFFER_ROUNDS = 4
 SIZING_REACH = 0.86  # of the period: more than sizing alone can save; a goal beyond its reach only costs area
 STAGE = 0.92  # of the period, the next aim of a region that is mapped anew
+BEYOND = 0.97  # of the goal: aimed at where nothing better is found otherwise
 LEAST_PRICE = 0.5  # of being late, while a region is judged
 REGIONS = 10  # mapped anew at most
 TURNS = 3  # over all modules of a hierarchy, at most
@@ -81,6 +82,11 @@ class Recovery:
                 break
             best = better
             self._tell("slow gates mapped anew", best)
+        if best.period < goal_ps / NEAR_ENOUGH:
+            relaxed = self._sized(best.netlist, goal_ps)
+            if relaxed.worth(goal_ps) < best.worth(goal_ps):
+                best = relaxed
+                self._tell("sized for the goal", best)
         return best
 
     def with_trees(self, netlist):
@@ -157,7 +163,7 @@ class Recovery:
 
     def _mapped_anew(self, best, goal_ps):
         """A state that is worth more, by mapping the slowest gates anew; None if there is none."""
-        for aim_ps in dict.fromkeys((max(goal_ps, best.period * STAGE), goal_ps)):
+        for aim_ps in dict.fromkeys((max(goal_ps, best.period * STAGE), goal_ps, goal_ps * BEYOND)):
             aim = Aim(aim_ps, max(best.aim.price, LEAST_PRICE), best.aim.smoothing)
             for margin in MARGINS:
                 found = self._candidates(best, aim, margin * best.period)
