@@ -161,11 +161,11 @@ def _recovered(mapped, conditions):
         if len(mapped) == 1:
             return netlist, reached, trace, log
         longest = timing.own(netlist, top, tables, clock)["worst_path_ps"] or 1
-        late = max(1, longest / goal_ps) if goal_ps else 1
-        worth = figures.count(netlist, top, folder)[0]["area_um2"] * late**recovery.MISSING_WORTH
+        aim_ps = goal_ps or longest
+        worth = recovery.worth(figures.count(netlist, top, folder)[0]["area_um2"], longest, aim_ps)
         if best is None or worth < best[0]:
             best = worth, netlist, reached, trace, log
-        if late <= recovery.NEAR_ENOUGH:
+        if longest <= aim_ps * recovery.NEAR_ENOUGH:
             break
     return best[1:]
 

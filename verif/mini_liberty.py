@@ -5,6 +5,8 @@ And netlists of its cells, which the tests of single steps begin with.
 
 import json
 
+from hw import liberty
+from hw.synthesis import delay_tables
 from hw.synthesis.netlist import Netlist
 
 # name: (area, {input: fF}, {output: function}); a strength "X2" drives twice the load
@@ -87,18 +89,32 @@ def text(cells=CELLS):
     return head + "".join(_cell(name, *cell) for name, cell in cells.items()) + _flip_flop() + "}\n"
 
 
-def netlist(library, ports, cells):
-    """A mapped module ``top``: ports are ``{name: (direction, nets)}``, cells ``{name: (kind, {pin: net})}``."""
-    module = {
+def read(folder):
+    """``(library, its tables)``, by way of a file in a folder."""
+    path = folder / "mini.lib"
+    path.write_text(text())
+    return liberty.read(path), delay_tables.read(path, path.read_text())
+
+
+def module(ports, cells):
+    """A mapped module: ports are ``{name: (direction, nets)}``, cells ``{name: (kind, {pin: net or nets})}``."""
+    return {
         "attributes": {},
         "ports": {name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()},
         "cells": {
-            name: {"type": kind, "connections": {pin: [net] for pin, net in pins.items()}}
+            name: {
+                "type": kind,
+                "connections": {pin: net if isinstance(net, list) else [net] for pin, net in pins.items()},
+            }
             for name, (kind, pins) in cells.items()
         },
         "netnames": {},
     }
-    return Netlist(json.dumps({"modules": {"top": module}}), library)
+
+
+def netlist(library, ports, cells, **others):
+    """A design whose mapped module ``top`` is made of :func:`module`'s arguments; ``others`` are modules below it."""
+    return Netlist(json.dumps({"modules": {**others, "top": module(ports, cells)}}), library)
 
 
 def cells_of(netlist):

@@ -14,12 +14,14 @@ def surround(netlist, top, tables, clock, borders, from_inputs=True, goal_ps=np.
     With a goal, the times left to the two sides of a border by a path that is too long are what they would be if the
     whole path shrank to the goal: each side is to do its share.
     """
-    found, wanted = ({top: Surroundings(is_complete=not from_inputs)} for _ in range(2))
+    found = {top: Surroundings(is_complete=not from_inputs)}
+    wanted = found if goal_ps == np.inf else dict(found)
     for module in reversed(netlist.modules_below(top)):
         analysis = Analysis(netlist, module, tables, netlist.library, clock, borders, found[module])
         analysis.update()
         analysis.surroundings(netlist, borders, found)
-        analysis.surroundings(netlist, borders, wanted, goal_ps)
+        if wanted is not found:
+            analysis.surroundings(netlist, borders, wanted, goal_ps)
     return wanted
 
 

@@ -39,6 +39,11 @@ REGIONS_OF_A_STEP = 2
 WORTH_A_STEP = 0.004
 
 
+def worth(area, period, goal_ps):
+    """What a netlist costs: area, and more for each percent of the period that is missing; less is better."""
+    return area * max(1.0, period / goal_ps) ** MISSING_WORTH
+
+
 @dataclass
 class State:
     """A module's netlist with what is known of it, the cells in the netlist as they are in the sizer."""
@@ -56,8 +61,8 @@ class State:
         return float(self.sizer.analysis.period)
 
     def worth(self, goal_ps):
-        """What the module costs: area, and more for each percent of the period that is missing."""
-        return self.area * max(1.0, self.period / goal_ps) ** MISSING_WORTH
+        """What the module costs, see :func:`worth`."""
+        return worth(self.area, self.period, goal_ps)
 
 
 class Recovery:
@@ -233,9 +238,9 @@ def recover(netlist, folder, top, tables, clock, goal_ps, period_worth, progress
             reached.append(_row(module, *mapped[module], state.area, state.period))
         goal_ps = goal_ps or max(row["worst_path_ps"] for row in reached)
         period, borders = settle(netlist, top, tables, clock, from_inputs=True)
-        late = max(1.0, period / goal_ps)
-        found.append((count(netlist, top, folder)[0]["area_um2"] * late**MISSING_WORTH, turn, netlist, reached))
-        if len(modules) == 1 or late <= NEAR_ENOUGH:
+        area = count(netlist, top, folder)[0]["area_um2"]
+        found.append((worth(area, period, goal_ps), turn, netlist, reached))
+        if len(modules) == 1 or period <= goal_ps * NEAR_ENOUGH:
             break
         surroundings = surround(netlist, top, tables, clock, borders, goal_ps=goal_ps)
     return min(found, key=lambda item: item[:2])[2:]

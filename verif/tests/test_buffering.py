@@ -2,8 +2,6 @@
 
 import pytest
 
-from hw import liberty
-from hw.synthesis import delay_tables
 from hw.synthesis.analysis import Analysis
 from hw.synthesis.buffering import remove_buffers
 from hw.synthesis.sizing import Aim, Sizer
@@ -15,9 +13,7 @@ AIM = Aim(10_000, 0.5, 20.0)  # a period that is easily met: only area counts
 
 @pytest.fixture
 def parts(tmp_path):
-    path = tmp_path / "mini.lib"
-    path.write_text(mini_liberty.text())
-    return liberty.read(path), delay_tables.read(path, path.read_text())
+    return mini_liberty.read(tmp_path)
 
 
 def without_buffers(parts, cells, outputs):

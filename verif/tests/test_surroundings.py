@@ -1,17 +1,13 @@
 """What a module that was kept loads its inputs with delays what drives them, in its surroundings as they were found."""
 
-import json
 from collections import Counter
 
 import pytest
 
-from hw import liberty
-from hw.synthesis import delay_tables
 from hw.synthesis.analysis import Analysis
 from hw.synthesis.borders import Surroundings
 from hw.synthesis.buffering import add_trees, remove_buffers
 from hw.synthesis.hierarchy import settle, surround
-from hw.synthesis.netlist import Netlist
 from hw.synthesis.sizing import Aim, Sizer
 from verif import mini_liberty
 
@@ -21,31 +17,18 @@ KEY = ("a", 0)
 
 @pytest.fixture
 def parts(tmp_path):
-    path = tmp_path / "mini.lib"
-    path.write_text(mini_liberty.text())
-    return liberty.read(path), delay_tables.read(path, path.read_text())
-
-
-def module(ports, cells):
-    return {
-        "attributes": {},
-        "ports": {name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()},
-        "cells": {name: {"type": kind, "connections": {pin: net if isinstance(net, list) else [net] for pin, net in pins.items()}}
-                  for name, (kind, pins) in cells.items()},
-        "netnames": {},
-    }  # fmt: skip
+    return mini_liberty.read(tmp_path)
 
 
 def design(library, n_loads, n_instances):
     """A register that drives instances of a module whose input has some inverters."""
     loads = {f"load_{n}": ("INV", {"A": A, "Y": 20 + n}) for n in range(n_loads)}
     outputs = [20 + n for n in range(n_loads)]
-    inner = module({"clk": ("input", [CLOCK]), "a": ("input", [A]), "y": ("output", outputs)}, loads)
+    inner = mini_liberty.module({"clk": ("input", [CLOCK]), "a": ("input", [A]), "y": ("output", outputs)}, loads)
     ends = [[100 * (n + 1) + output for output in outputs] for n in range(n_instances)]
     instances = {f"one_{n}": ("inner", {"clk": CLOCK, "a": B, "y": end}) for n, end in enumerate(ends)}
     cells = {"register": ("DFF", {"CK": CLOCK, "D": Y, "Q": B}), **instances}
-    top = module({"clk": ("input", [CLOCK]), "d": ("input", [Y])}, cells)
-    return Netlist(json.dumps({"modules": {"inner": inner, "top": top}}), library)
+    return mini_liberty.netlist(library, {"clk": ("input", [CLOCK]), "d": ("input", [Y])}, cells, inner=inner)
 
 
 @pytest.mark.parametrize("n_instances", [1, 3])
@@ -69,7 +52,7 @@ def test_more_load_delays_the_driver_outside(parts, n_instances):
 def test_the_sides_of_a_border_share_what_a_path_is_too_long(parts):
     """Of a path from a register through a module to a register, all shrinks alike; of one that is short, nothing."""
     library, tables = parts
-    inner = module({"a": ("input", [A]), "y": ("output", [Y])}, {"inside": ("INV", {"A": A, "Y": Y})})
+    inner = mini_liberty.module({"a": ("input", [A]), "y": ("output", [Y])}, {"inside": ("INV", {"A": A, "Y": Y})})
     cells = {
         "from": ("DFF", {"CK": CLOCK, "D": 10, "Q": 11}),
         "before": ("XOR2", {"A": 11, "B": 11, "Y": 12}),
@@ -77,8 +60,7 @@ def test_the_sides_of_a_border_share_what_a_path_is_too_long(parts):
         "after": ("INV", {"A": 13, "Y": 14}),
         "to": ("DFF", {"CK": CLOCK, "D": 14, "Q": 15}),
     }
-    top = module({"clk": ("input", [CLOCK]), "d": ("input", [10])}, cells)
-    netlist = Netlist(json.dumps({"modules": {"inner": inner, "top": top}}), library)
+    netlist = mini_liberty.netlist(library, {"clk": ("input", [CLOCK]), "d": ("input", [10])}, cells, inner=inner)
     period, borders = settle(netlist, "top", tables, "clk", from_inputs=True)
     free = surround(netlist, "top", tables, "clk", borders)["inner"]
     for goal, share in ((period * 0.8, 0.8), (period * 2, 1.0)):
