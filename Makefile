@@ -62,19 +62,19 @@ test-core: $(VENV)/ready ## the core: its paths, random programs, a real head on
 
 coverage: $(VENV)/ready ## lines and toggles that the testbenches reach; renews docs/verification.md
 	@mkdir -p $(TMPDIR)
-	$(PY) -m verif.coverage $(UNIT) --report
+	$(PY) -m verif.campaigns.coverage $(UNIT) --report
 
 mutate: $(VENV)/ready ## 200 mutants of each block against its testbench; renews docs/verification.md
 	@mkdir -p $(TMPDIR)
-	$(PY) -m verif.mutate $(UNIT) --report
+	$(PY) -m verif.campaigns.mutate $(UNIT) --report
 
 gates: $(VENV)/ready ## the netlists under the testbenches; needs LIBERTY; renews docs/verification.md
 	@mkdir -p $(TMPDIR)
-	$(PY) -m verif.gates $(UNIT) $(if $(LIBERTY),--liberty $(LIBERTY) --report)
+	$(PY) -m verif.campaigns.gates $(UNIT) $(if $(LIBERTY),--liberty $(LIBERTY) --report)
 
 fuzz: $(VENV)/ready ## 5,000 hostile command lines, configurations and files (another run: SEED=number)
 	@mkdir -p $(TMPDIR)
-	$(PY) -m verif.fuzz $(if $(SEED),--seed $(SEED))
+	$(PY) -m verif.campaigns.fuzz $(if $(SEED),--seed $(SEED))
 
 formal: $(VENV)/ready ## prove all properties, or those of UNIT; renews docs/formal.md
 	@mkdir -p $(TMPDIR)
@@ -95,7 +95,7 @@ synth-check: $(VENV)/ready ## area and delay against docs/synthesis_baseline.jso
 power: $(VENV)/ready ## leakage, dynamic power and energy a result of UNIT, by OpenSTA; needs LIBERTY
 	@mkdir -p $(TMPDIR)
 	@test -n "$(UNIT)" || { echo "error: power needs UNIT=block" >&2; exit 2; }
-	$(PY) -m verif.power $(BLOCK) $(if $(LIBERTY),--liberty $(LIBERTY)) -o $(BUILD)/power
+	$(PY) -m verif.campaigns.power $(BLOCK) $(if $(LIBERTY),--liberty $(LIBERTY)) -o $(BUILD)/power
 
 fpga: $(VENV)/fpga-ready ## LUTs, DSPs, block RAMs and clock of all blocks, or of UNIT, on an ECP5
 	@mkdir -p $(TMPDIR)
@@ -107,7 +107,7 @@ $(VENV)/fpga-ready: $(VENV)/ready requirements-fpga.txt
 
 demo: $(VENV)/demo-ready ## an attention head on the core's Verilog: figures and a picture in build/demo
 	@mkdir -p $(TMPDIR)
-	$(PY) -m verif.demo
+	$(PY) -m verif.core.demo
 
 $(VENV)/demo-ready: $(VENV)/ready requirements-demo.txt
 	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-demo.txt

@@ -8,16 +8,18 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hw import balance, command_documents, readme
-from hw.cli import UsageError, add_block_arguments, blocks_from, reporting_errors
-from hw.emit import MEMORY_BODIES, summary
-from hw.package import build_package, write_files
-from hw.params import kind_of
+from hw.cli import balance, command_documents, readme
+from hw.cli import synth_check as check
+from hw.cli.arguments import add_block_arguments, blocks_from, reporting_errors
+from hw.cli.synth import add_arguments as add_synthesis_arguments
+from hw.cli.synth import run as run_synthesis
+from hw.emit.emission import MEMORY_BODIES, summary
+from hw.emit.package import build_package, write_files
+from hw.emit.verilog_subset import RESERVED
+from hw.lib.errors import UsageError
+from hw.lib.parameters import kind_of
 from hw.registry import BLOCKS, PRESETS, make_block, unit_class
-from hw.synthesis import check, fpga
-from hw.synthesis.command import add_arguments as add_synthesis_arguments
-from hw.synthesis.command import run as run_synthesis
-from hw.verilog_subset import RESERVED
+from hw.synthesis import fpga
 
 
 def list_blocks(options):
@@ -116,7 +118,9 @@ def main(arguments=None):
     add_block_arguments(verilog, several=True)
     verilog.add_argument("-o", "--output", metavar="DIR", help="output folder (default build/verilog/CONFIG)")
     verilog.add_argument("--name", metavar="TOP", help="name of the top module (default: the block's name)")
-    verilog.add_argument("--memory", metavar="|".join(MEMORY_BODIES), default="model", help="memories: inferable, or black boxes")
+    verilog.add_argument(
+        "--memory", metavar="|".join(MEMORY_BODIES), default="model", help="memories: inferable, or black boxes"
+    )
     verilog.set_defaults(run=emit_verilog)
 
     synth = commands.add_parser("synth", help="estimate area")

@@ -4,15 +4,18 @@ import argparse
 import sys
 from pathlib import Path
 
-from hw.cli import UsageError, add_block_arguments, block_from, check_least, reporting_errors
-from verif import harness, simulator
+from hw.cli.arguments import add_block_arguments, block_from, check_least, reporting_errors
+from hw.lib.errors import UsageError
+from verif.bench import harness, simulator
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m verif", description=__doc__)
     add_block_arguments(parser)
     parser.add_argument("--seed", type=int, default=1, help="seed of the stimulus (default 1)")
-    parser.add_argument("--sim", metavar="|".join(simulator.SIMULATORS), help="simulator (default: SIM, else Icarus where installed)")
+    parser.add_argument(
+        "--sim", metavar="|".join(simulator.SIMULATORS), help="simulator (default: SIM, else Icarus where installed)"
+    )
     parser.add_argument("--waves", metavar="DIR", nargs="?", const="build/waves", help="keep waveforms in this folder")
     parser.add_argument("-n", "--count", type=int, default=harness.DEFAULT_COUNT, help="beats of stimulus, about")
     options = parser.parse_args(arguments)
@@ -30,8 +33,10 @@ def main(arguments=None):
         )
     except simulator.SimulatorError as error:
         raise UsageError(str(error)) from None
-    print(f"simulator {sim}, seed {options.seed}, {result.cycles} cycles, {result.stalls} stalls, "
-          f"{result.idles} idle cycles, {result.resets} resets in mid-flight")
+    print(
+        f"simulator {sim}, seed {options.seed}, {result.cycles} cycles, {result.stalls} stalls, "
+        f"{result.idles} idle cycles, {result.resets} resets in mid-flight"
+    )
     for name, hits in sorted(result.bins.items()):
         print(f"  {name}: {hits}")
     for message in result.messages:

@@ -6,9 +6,9 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.block import Block
-from hw.formats import float_format
-from hw.params import Parameters, choice
+from hw.lib.block import Block
+from hw.lib.formats import float_format
+from hw.lib.parameters import Parameters, choice
 
 __all__ = ["FloatCompare"]
 
@@ -21,7 +21,7 @@ class FloatCompareParameters(Parameters):
 class FloatCompare(Block):
     """Order of two words, as IEEE 754 compares them and as a total order of the numbers with −0 < +0. Combinational.
 
-    Golden model: ``golden.elementwise`` (less, less_equal, greater, maximum, minimum).
+    Golden model: ``golden.arith.elementwise`` (less, less_equal, greater, maximum, minimum).
     """
 
     Parameters = FloatCompareParameters
@@ -38,8 +38,15 @@ class FloatCompare(Block):
     def __init__(self, **parameters):
         def members(p):
             width = float_format(p.format).width
-            return {"left": In(width), "right": In(width), "less": Out(1), "equal": Out(1), "greater": Out(1),
-                    "left_is_maximum": Out(1), "left_is_minimum": Out(1)}
+            return {
+                "left": In(width),
+                "right": In(width),
+                "less": Out(1),
+                "equal": Out(1),
+                "greater": Out(1),
+                "left_is_maximum": Out(1),
+                "left_is_minimum": Out(1),
+            }
 
         super().__init__(parameters, members)
 

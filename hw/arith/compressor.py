@@ -5,11 +5,19 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-from hw.block import Block
-from hw.params import Parameters, integer
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, integer
 
-__all__ = ["FullAdderRow", "HalfAdderRow", "InvertedHalfAdderRow", "Heap", "dadda_heights", "n_levels",
-           "reduced_heights", "row_spans"]
+__all__ = [
+    "FullAdderRow",
+    "HalfAdderRow",
+    "InvertedHalfAdderRow",
+    "Heap",
+    "dadda_heights",
+    "n_levels",
+    "reduced_heights",
+    "row_spans",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +41,16 @@ class FullAdderRow(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "a": In(p.width), "b": In(p.width), "c": In(p.width), "sum": Out(p.width), "carry": Out(p.width),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "a": In(p.width),
+                "b": In(p.width),
+                "c": In(p.width),
+                "sum": Out(p.width),
+                "carry": Out(p.width),
+            },
+        )
 
     def circuit(self):
         m = Module()
@@ -58,9 +73,9 @@ class HalfAdderRow(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width),
-        })
+        super().__init__(
+            parameters, lambda p: {"a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width)}
+        )
 
     def circuit(self):
         m = Module()
@@ -81,9 +96,9 @@ class InvertedHalfAdderRow(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width),
-        })
+        super().__init__(
+            parameters, lambda p: {"a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width)}
+        )
 
     def circuit(self):
         m = Module()
@@ -218,7 +233,7 @@ class Heap:
                 low.append(bit)
             else:
                 break
-        high = self._columns[len(low):]
+        high = self._columns[len(low) :]
         # The carry in enters twice, a place further down: an addition of two numbers it stays.
         operands = []
         for depth in range(2):
@@ -245,7 +260,7 @@ class Heap:
                 for low, high in _runs([count > index for count in counts]):
                     groups = []
                     for at in range(low, high):
-                        groups.append(self._columns[at][taken[at]:taken[at] + n_inputs])
+                        groups.append(self._columns[at][taken[at] : taken[at] + n_inputs])
                         taken[at] += n_inputs
                     results = self._adders_row(f"{self._level}_{n_inputs}_{index}_{low}", n_inputs, groups)
                     for at, (sum_, carry) in enumerate(results, start=low):
@@ -274,9 +289,7 @@ _DELAYS = {2: ((50, 50), (35, 35)), 3: ((100, 100, 80), (80, 80, 65))}
 
 def _times(group):
     """When the sum and the carry of an adder come."""
-    return [
-        max(time + delay for (time, _), delay in zip(group, delays, strict=True)) for delays in _DELAYS[len(group)]
-    ]
+    return [max(time + delay for (time, _), delay in zip(group, delays, strict=True)) for delays in _DELAYS[len(group)]]
 
 
 def _time(entry):

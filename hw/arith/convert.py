@@ -7,9 +7,9 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.fused_layouts import operand_layout
-from hw.block import Block
-from hw.formats import FP32, float_format
-from hw.params import Parameters, choice
+from hw.lib.block import Block
+from hw.lib.formats import FP32, float_format
+from hw.lib.parameters import Parameters, choice
 
 __all__ = ["SplitSingle"]
 
@@ -64,8 +64,8 @@ class SplitSingle(Block):
         below = FP32.fraction_width - fmt.fraction_width
         fraction = word.fraction[below:]
         rest = Signal(p)
-        kept = word.fraction[max(below - p + 1, 0):below]
-        m.d.comb += rest.eq(Cat(word.fraction[:below - len(kept)].any(), kept))
+        kept = word.fraction[max(below - p + 1, 0) : below]
+        m.d.comb += rest.eq(Cat(word.fraction[: below - len(kept)].any(), kept))
         number = ~(clear | special)
         kept_exponent = Signal.like(self.upper.exponent)
         m.d.comb += kept_exponent.eq(Mux(large, fmt.max_exponent, Mux(tiny, 0, exponent)))

@@ -8,18 +8,20 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from hw.arith.shifter import LogShifter
-from hw.block import Block
-from hw.formats import FP16
-from hw.params import Parameters, flag
-from hw.pipeline import Pipeline
+from hw.lib.block import Block
+from hw.lib.formats import FP16
+from hw.lib.parameters import Parameters, flag
+from hw.lib.pipeline import Pipeline
 
 __all__ = ["DECODED_THRESHOLD", "ThresholdDecoder", "DifferenceExceeds"]
 
-DECODED_THRESHOLD = data.StructLayout({
-    "significand": FP16.precision,
-    "exponent": FP16.exponent_width,  # at least 1: subnormals share the exponent of 1
-    "is_illegal": 1,
-})
+DECODED_THRESHOLD = data.StructLayout(
+    {
+        "significand": FP16.precision,
+        "exponent": FP16.exponent_width,  # at least 1: subnormals share the exponent of 1
+        "is_illegal": 1,
+    }
+)
 
 
 _SUM_WIDTH = FP16.precision + 3  # of twice a significand, and of four times one, with a sign
@@ -106,14 +108,17 @@ class DifferenceExceeds(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "advance": In(1),
-            "current": In(FP16.layout),
-            "previous": In(FP16.layout),
-            "threshold": In(DECODED_THRESHOLD),
-            "threshold_later": In(DECODED_THRESHOLD),
-            "exceeds": Out(1),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "advance": In(1),
+                "current": In(FP16.layout),
+                "previous": In(FP16.layout),
+                "threshold": In(DECODED_THRESHOLD),
+                "threshold_later": In(DECODED_THRESHOLD),
+                "exceeds": Out(1),
+            },
+        )
 
     @property
     def latency(self):

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
 from hw.arith.compare import FloatCompare
 from hw.arith.convert import SplitSingle
 from hw.arith.fma import FusedDatapath, decode_operand
-from hw.block import Block
-from hw.formats import FP32, float_format
-from hw.params import Parameters, choice
-from hw.pipeline import Pipeline
-from hw.units.vector_ops import OPERATION_WIDTH, VectorOp
+from hw.lib.block import Block
+from hw.lib.formats import FP32, float_format
+from hw.lib.parameters import Parameters, choice
+from hw.lib.pipeline import Pipeline
 
 __all__ = ["ElementwiseLane"]
 
@@ -41,7 +41,7 @@ class ElementwiseLane(Block):
 
     Results in the format are in the low half, with zeros above. Other operations give a result without meaning. The
     choice of operands comes before the first of four register rows: the inputs should arrive early in the clock.
-    Golden model: ``golden.elementwise.elementwise``.
+    Golden model: ``golden.arith.elementwise.elementwise``.
     """
 
     Parameters = ElementwiseLaneParameters
@@ -58,8 +58,14 @@ class ElementwiseLane(Block):
     def __init__(self, **parameters):
         def members(p):
             width = float_format(p.format).width
-            return {"advance": In(1), "operation": In(OPERATION_WIDTH), "a": In(width), "b": In(width),
-                    "c": In(width), "result": Out(FP32.width)}
+            return {
+                "advance": In(1),
+                "operation": In(OPERATION_WIDTH),
+                "a": In(width),
+                "b": In(width),
+                "c": In(width),
+                "result": Out(FP32.width),
+            }
 
         super().__init__(parameters, members)
 

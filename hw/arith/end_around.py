@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.block import Block
-from hw.params import Parameters, integer
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, integer
 
 __all__ = ["EndAroundAdder"]
 
@@ -36,10 +36,17 @@ class EndAroundAdder(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "a": In(p.width), "b": In(p.width), "subtract": In(1), "lost": In(1),
-            "magnitude": Out(p.width), "negative": Out(1),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "a": In(p.width),
+                "b": In(p.width),
+                "subtract": In(1),
+                "lost": In(1),
+                "magnitude": Out(p.width),
+                "negative": Out(1),
+            },
+        )
 
     def circuit(self):
         m = Module()
@@ -57,11 +64,13 @@ class EndAroundAdder(Block):
         ]
         # An inverted sum has no carry in: both are chosen in one row of gates, before the last exclusive or.
         carries = Signal(self.width)
-        m.d.comb += carries.eq(Mux(
-            carry_in,
-            Cat(Const(1, 1), (generate | propagate)[:-1]),
-            Cat(Const(0, 1), generate[:-1]) ^ invert.replicate(self.width),
-        ))
+        m.d.comb += carries.eq(
+            Mux(
+                carry_in,
+                Cat(Const(1, 1), (generate | propagate)[:-1]),
+                Cat(Const(0, 1), generate[:-1]) ^ invert.replicate(self.width),
+            )
+        )
         m.d.comb += self.magnitude.eq(half ^ carries)
         return m
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden.floats import FORMATS
-from golden.function_tables import exponential_tables
+from golden.arith.floats import FORMATS
+from golden.arith.function_tables import exponential_tables
 from hw.arith.compressor import Heap
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.shifter import LogShifter
-from hw.block import Block
-from hw.formats import float_format
-from hw.params import Parameters, choice
-from hw.pipeline import Pipeline
+from hw.lib.block import Block
+from hw.lib.formats import float_format
+from hw.lib.parameters import Parameters, choice
+from hw.lib.pipeline import Pipeline
 
 __all__ = ["Exponential"]
 
@@ -32,7 +32,7 @@ class Exponential(Block):
     which subnormal results move right before the rounding half up. |x| of about half an ulp of 1 and less gives 1,
     -Inf gives 0, NaN the canonical NaN, too large x Inf.
 
-    Latency 4, one result a clock; x is not registered, y is. Golden: ``golden.functions.exponential``.
+    Latency 4, one result a clock; x is not registered, y is. Golden: ``golden.arith.functions.exponential``.
     """
 
     Parameters = ExponentialParameters
@@ -86,11 +86,7 @@ class Exponential(Block):
             fixed.eq((align.shifted & near.replicate(len(fixed))) ^ sign.replicate(len(fixed))),
         ]
         m.submodules.lines = lines = LinearSegments(function="power_of_two", format=self.format)
-        m.d.comb += [
-            lines.advance.eq(self.advance),
-            lines.argument.eq(fixed[:fraction_width]),
-            lines.rounding.eq(0),
-        ]
+        m.d.comb += [lines.advance.eq(self.advance), lines.argument.eq(fixed[:fraction_width]), lines.rounding.eq(0)]
         whole = Signal(len(fixed) - fraction_width)
         m.d.comb += whole.eq(fixed[fraction_width:])
         field, right = self._exponent(m, fmt, whole, sign, far, is_nan)
@@ -109,8 +105,12 @@ class Exponential(Block):
         m.d.comb += [denormalise.value.eq(Cat(power, 1)), denormalise.amount.eq(right)]
         rounded = Signal(fmt.width - 1)
         m.d.comb += rounded.eq(Cat(denormalise.shifted[1:-1], field) + denormalise.shifted[0])
-        y = Cat(rounded[:fmt.fraction_width - 1], rounded[fmt.fraction_width - 1] | is_nan,
-                rounded[fmt.fraction_width:], 0)
+        y = Cat(
+            rounded[: fmt.fraction_width - 1],
+            rounded[fmt.fraction_width - 1] | is_nan,
+            rounded[fmt.fraction_width :],
+            0,
+        )
         m.d.comb += self.y.eq(pipe.register(y, name="y_4"))
         return m
 
@@ -120,7 +120,7 @@ class Exponential(Block):
         heap = Heap(m, "log2e", 2 + tables.product_fraction + tables.guard)
         heap.add_constant(tables.product_bias)
         for digit, shift in tables.addends(fmt.fraction_width):
-            addend, left = significand[max(0, -shift):], max(0, shift)
+            addend, left = significand[max(0, -shift) :], max(0, shift)
             if digit > 0:
                 heap.add(addend, left)
             else:  # -a = ~a - (2**width - 1)
@@ -128,7 +128,7 @@ class Exponential(Block):
                 m.d.comb += inverted.eq(~addend)
                 heap.add(inverted, left)
                 heap.add_constant(-((1 << len(addend)) - 1) << left)
-        return heap.total()[tables.guard:]
+        return heap.total()[tables.guard :]
 
     def _exponent(self, m, fmt, whole, sign, far, is_nan):
         """The result's exponent field and by how many places it moves right.

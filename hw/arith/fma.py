@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arith.fused_layouts import FusedParameters, operand_layout
 from hw.arith.fused_stages import FusedProduct, FusedRound, FusedSum
-from hw.block import Block
-from hw.formats import FP32, float_format
-from hw.params import Parameters, choice
-from hw.pipeline import Pipeline
+from hw.lib.block import Block
+from hw.lib.formats import FP32, float_format
+from hw.lib.parameters import Parameters, choice
+from hw.lib.pipeline import Pipeline
 
 __all__ = ["FusedMultiplyAdd", "FusedDatapath", "decode_operand"]
 
@@ -40,8 +40,15 @@ class FusedDatapath(Block):
             fmt = float_format(p.format)
             operand = operand_layout(fmt)
             options = {"widen": In(1), "absolute": In(1)} if p.wide else {}
-            return {"advance": In(1), "a": In(operand), "b": In(operand), "c": In(operand), "product_zero": In(1),
-                    **options, "result": Out(FP32.width if p.wide else fmt.width)}
+            return {
+                "advance": In(1),
+                "a": In(operand),
+                "b": In(operand),
+                "c": In(operand),
+                "product_zero": In(1),
+                **options,
+                "result": Out(FP32.width if p.wide else fmt.width),
+            }
 
         super().__init__(parameters, members)
 
@@ -68,7 +75,7 @@ class FusedMultiplyAddParameters(Parameters):
 class FusedMultiplyAdd(Block):
     """``result = a * b + c``, rounded once to nearest even, subnormals included, canonical NaN; a result every clock.
 
-    Registers on the inputs and on the result. Golden model: ``golden.elementwise.fused_multiply_add``.
+    Registers on the inputs and on the result. Golden model: ``golden.arith.elementwise.fused_multiply_add``.
     """
 
     Parameters = FusedMultiplyAddParameters

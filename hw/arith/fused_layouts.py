@@ -5,11 +5,19 @@ from dataclasses import dataclass
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
-from hw.formats import float_format
-from hw.params import Parameters, choice, flag
+from hw.lib.formats import float_format
+from hw.lib.parameters import Parameters, choice, flag
 
-__all__ = ["GROUP", "FusedParameters", "operand_layout", "product_layout", "sum_layout", "control_fields",
-           "window_width", "n_groups"]
+__all__ = [
+    "GROUP",
+    "FusedParameters",
+    "operand_layout",
+    "product_layout",
+    "sum_layout",
+    "control_fields",
+    "window_width",
+    "n_groups",
+]
 
 GROUP = 8
 """Bits of a group of the sum: the second stage shifts zeros out by groups, the third one inside a group."""
@@ -26,12 +34,9 @@ def operand_layout(fmt):
 
     The exponent may leave the format's range on both sides; the largest field marks Inf and NaN, with ``hidden`` set.
     """
-    return data.StructLayout({
-        "fraction": fmt.fraction_width,
-        "hidden": 1,
-        "exponent": signed(fmt.exponent_width + 2),
-        "sign": 1,
-    })
+    return data.StructLayout(
+        {"fraction": fmt.fraction_width, "hidden": 1, "exponent": signed(fmt.exponent_width + 2), "sign": 1}
+    )
 
 
 def window_width(fmt):
@@ -58,27 +63,31 @@ def limit_shape(parameters):
 def product_layout(parameters):
     """Between the first and the second stage."""
     fmt = float_format(parameters.format)
-    return data.StructLayout({
-        "sum": window_width(fmt),
-        "carry": 2 * fmt.precision,      # of weight 8 in the window
-        "lost": 1,                       # the addend has a one below the window
-        "limit": limit_shape(parameters),
-        "sign": 1,                       # of the product, or of a special
-        "subtract": 1,
-        **control_fields(parameters),
-        **({"absolute": 1} if parameters.wide else {}),
-    })
+    return data.StructLayout(
+        {
+            "sum": window_width(fmt),
+            "carry": 2 * fmt.precision,  # of weight 8 in the window
+            "lost": 1,  # the addend has a one below the window
+            "limit": limit_shape(parameters),
+            "sign": 1,  # of the product, or of a special
+            "subtract": 1,
+            **control_fields(parameters),
+            **({"absolute": 1} if parameters.wide else {}),
+        }
+    )
 
 
 def sum_layout(parameters):
     """Between the second and the third stage."""
     fmt = float_format(parameters.format)
-    return data.StructLayout({
-        "significand": fmt.precision + GROUP,
-        "lost": 1,
-        "limit": limit_shape(parameters),
-        "group": range(n_groups(fmt)),   # how many groups were shifted out
-        "limited": 1,                    # whether the limit lies within the first group that is left
-        "sign": 1,
-        **control_fields(parameters),
-    })
+    return data.StructLayout(
+        {
+            "significand": fmt.precision + GROUP,
+            "lost": 1,
+            "limit": limit_shape(parameters),
+            "group": range(n_groups(fmt)),  # how many groups were shifted out
+            "limited": 1,  # whether the limit lies within the first group that is left
+            "sign": 1,
+            **control_fields(parameters),
+        }
+    )

@@ -7,13 +7,20 @@ from amaranth.utils import bits_for
 from hw.arith.compressor import FullAdderRow, Heap
 from hw.arith.end_around import EndAroundAdder
 from hw.arith.fused_layouts import (
-    GROUP, FusedParameters, control_fields, n_groups, operand_layout, product_layout, sum_layout, window_width,
+    GROUP,
+    FusedParameters,
+    control_fields,
+    n_groups,
+    operand_layout,
+    product_layout,
+    sum_layout,
+    window_width,
 )
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import add_unsigned_product
 from hw.arith.shifter import LogShifter
-from hw.block import Block
-from hw.formats import FP32, float_format
+from hw.lib.block import Block
+from hw.lib.formats import FP32, float_format
 
 __all__ = ["FusedProduct", "FusedSum", "FusedRound"]
 
@@ -41,8 +48,14 @@ class FusedProduct(Block):
         def members(p):
             operand = operand_layout(float_format(p.format))
             options = {"widen": In(1), "absolute": In(1)} if p.wide else {}
-            return {"a": In(operand), "b": In(operand), "c": In(operand), "product_zero": In(1), **options,
-                    "product": Out(product_layout(p))}
+            return {
+                "a": In(operand),
+                "b": In(operand),
+                "c": In(operand),
+                "product_zero": In(1),
+                **options,
+                "product": Out(product_layout(p)),
+            }
 
         super().__init__(parameters, members)
 
@@ -72,9 +85,9 @@ class FusedProduct(Block):
         add_unsigned_product(m, heap, first, second, "partial")
         rows = _two_rows(m, heap.reduce(2), 2 * p)
         m.submodules.merge = merge = FullAdderRow(width=2 * p)
-        m.d.comb += [merge.a.eq(rows[0]), merge.b.eq(rows[1]), merge.c.eq(addend[2:2 * p + 2])]
+        m.d.comb += [merge.a.eq(rows[0]), merge.b.eq(rows[1]), merge.c.eq(addend[2 : 2 * p + 2])]
         m.d.comb += [
-            self.product.sum.eq(Cat(addend[:2], merge.sum, addend[2 * p + 2:])),
+            self.product.sum.eq(Cat(addend[:2], merge.sum, addend[2 * p + 2 :])),
             self.product.carry.eq(merge.carry),
             self.product.lost.eq(lost.any()),
         ]
@@ -168,7 +181,7 @@ class FusedSum(Block):
         chosen = Signal(count)
         views, rests = [], []
         for index in range(count):
-            rest = padded[:len(padded) - GROUP * index]
+            rest = padded[: len(padded) - GROUP * index]
             views.append(rest[-n_kept:])
             rests.append(rest[:-n_kept].any())
             at_limit = product.limit[3:] == index
@@ -206,9 +219,13 @@ class FusedRound(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "total": In(sum_layout(p)), "result": Out(FP32.width if p.wide else float_format(p.format).width),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "total": In(sum_layout(p)),
+                "result": Out(FP32.width if p.wide else float_format(p.format).width),
+            },
+        )
 
     def circuit(self):
         m = Module()
@@ -220,18 +237,14 @@ class FusedRound(Block):
         m.d.comb += head.eq((total.significand[-GROUP:] | stop)[1:])
         m.submodules.counter = counter = LeadingZeroCounter(width=GROUP - 1)
         m.submodules.shifter = shifter = LogShifter(width=len(total.significand), amount_width=3, direction="left")
-        m.d.comb += [
-            counter.value.eq(head),
-            shifter.value.eq(total.significand),
-            shifter.amount.eq(counter.count),
-        ]
+        m.d.comb += [counter.value.eq(head), shifter.value.eq(total.significand), shifter.amount.eq(counter.count)]
         shifted = shifter.shifted
         fraction, hidden = shifted[GROUP:-1], shifted[-1]
         exponent = Signal.like(total.limit)
         m.d.comb += exponent.eq(total.limit + 1 - Cat(counter.count, total.group))
-        field = exponent[:fmt.exponent_width] & hidden.replicate(fmt.exponent_width)
+        field = exponent[: fmt.exponent_width] & hidden.replicate(fmt.exponent_width)
         up = Signal()
-        m.d.comb += up.eq(shifted[GROUP - 1] & (shifted[:GROUP - 1].any() | total.lost | shifted[GROUP]))
+        m.d.comb += up.eq(shifted[GROUP - 1] & (shifted[: GROUP - 1].any() | total.lost | shifted[GROUP]))
         rounded = Signal(fmt.width - 1)
         magnitude = Signal(fmt.width - 1)
         overflow = Signal()
@@ -282,5 +295,5 @@ def _chosen(m, chosen, values, name):
         m.d.comb += term.eq(value & chosen[index].replicate(len(value)))
         terms.append(term)
     while len(terms) > 1:
-        terms = [left | right for left, right in zip(terms[::2], terms[1::2])] + terms[len(terms) & ~1:]
+        terms = [left | right for left, right in zip(terms[::2], terms[1::2])] + terms[len(terms) & ~1 :]
     return terms[0]

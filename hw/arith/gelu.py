@@ -6,17 +6,17 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.floats import FORMATS
-from golden.gelu_tables import FRACTION, OCTAVES, TAIL_INDEX_WIDTH, gelu_tables
+from golden.arith.floats import FORMATS
+from golden.arith.gelu_tables import FRACTION, OCTAVES, TAIL_INDEX_WIDTH, gelu_tables
 from hw.arith.compressor import Heap
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import add_unsigned_product
 from hw.arith.shifter import LogShifter
 from hw.arith.tables import look_up
-from hw.block import Block
-from hw.formats import float_format
-from hw.params import Parameters, choice
-from hw.pipeline import Pipeline
+from hw.lib.block import Block
+from hw.lib.formats import float_format
+from hw.lib.parameters import Parameters, choice
+from hw.lib.pipeline import Pipeline
 
 __all__ = ["Gelu"]
 
@@ -35,7 +35,7 @@ class Gelu(Block):
     subtractions invert the minuend and the sum. The result is normalised and rounded half up. Below 2**-11 it is half
     of x. -Inf gives -0, +Inf +Inf, NaN the canonical NaN.
 
-    Latency 3, one result a clock; x is not registered, y is. Golden: ``golden.functions.gelu``.
+    Latency 3, one result a clock; x is not registered, y is. Golden: ``golden.arith.functions.gelu``.
     """
 
     Parameters = GeluParameters
@@ -85,7 +85,7 @@ class Gelu(Block):
         intercept = pipe.register(intercept, name="intercept_1")
         slope = pipe.register(slope, name="slope_1")
         offset = pipe.register(offset, name="offset_1")
-        upper = pipe.register(base[FRACTION - fmt.precision:] ^ subtract.replicate(fmt.precision + 1), name="base_1")
+        upper = pipe.register(base[FRACTION - fmt.precision :] ^ subtract.replicate(fmt.precision + 1), name="base_1")
         subtract = pipe.register(subtract, name="subtract_1")
         exponent = pipe.register(exponent, name="exponent_1")
         small = pipe.register(small, name="small_1")
@@ -113,15 +113,15 @@ class Gelu(Block):
         field = Signal(fmt.exponent_width)
         found = Signal()
         m.d.comb += [
-            zeros.value.eq(total[-zeros.width:]),
+            zeros.value.eq(total[-zeros.width :]),
             places.eq(zeros.count & ~small.replicate(len(places))),
             normalise.value.eq(total),
             normalise.amount.eq(places),
-            found.eq(total[-zeros.width:].any()),
+            found.eq(total[-zeros.width :].any()),
             # Without the leading one, which adds 1.
             field.eq((exponent - 1 - places) & (found & ~small).replicate(len(field))),
         ]
-        shifted = normalise.shifted[FRACTION - fmt.precision:]
+        shifted = normalise.shifted[FRACTION - fmt.precision :]
         rounded = Signal(fmt.width - 1)
         m.d.comb += rounded.eq(Cat(Const(0, fmt.fraction_width), field) + shifted[1:] + shifted[0])
         m.d.comb += self.y.eq(pipe.register(Cat(rounded, sign), name="y_3"))
@@ -130,12 +130,12 @@ class Gelu(Block):
     def _line(self, m, x, large):
         """Intercept, slope and offset, from the tables of the octaves below 2, from 2 to 4, and of constants above."""
         even, rest = self.tables.even, self.tables.rest
-        octave = x.exponent[:ceil_log2(OCTAVES)]  # all ones for arguments from 1 to 2
+        octave = x.exponent[: ceil_log2(OCTAVES)]  # all ones for arguments from 1 to 2
         is_even = Signal()
         is_rest = Signal()
         is_tail = Signal()
         m.d.comb += [
-            is_even.eq(x.exponent[len(octave):] == (1 << len(x.exponent) - len(octave) - 1) - 1),
+            is_even.eq(x.exponent[len(octave) :] == (1 << len(x.exponent) - len(octave) - 1) - 1),
             is_rest.eq(large & ~x.exponent[:-1].any()),
             is_tail.eq(large & (x.exponent[:-1] == 1)),
         ]
@@ -146,8 +146,8 @@ class Gelu(Block):
         for name, chosen, index, values in (
             ("even_intercepts", is_even, even_index, _spread(even, "intercepts", even_index_width)),
             ("even_slopes", is_even, even_index, _spread(even, "slopes", even_index_width)),
-            ("rest_intercepts", is_rest, x.fraction[-rest.index_width:], rest.intercepts),
-            ("rest_slopes", is_rest, x.fraction[-rest.index_width:], rest.slopes),
+            ("rest_intercepts", is_rest, x.fraction[-rest.index_width :], rest.intercepts),
+            ("rest_slopes", is_rest, x.fraction[-rest.index_width :], rest.slopes),
             ("tail", is_tail, x.fraction[-TAIL_INDEX_WIDTH:], steps),
         ):
             word = look_up(m, name, index, values, max(values).bit_length())
@@ -159,13 +159,15 @@ class Gelu(Block):
         width = max(table.offset_width for table in even)
         masks = [(1 << table.offset_width) - 1 for table in (*even[-2:], rest)]
         offset = Signal(width)
-        m.d.comb += offset.eq((x.fraction[:width] ^ large.replicate(width))
-                              & Mux(large, masks[2], Mux(octave.all(), masks[1], masks[0])))
+        m.d.comb += offset.eq(
+            (x.fraction[:width] ^ large.replicate(width)) & Mux(large, masks[2], Mux(octave.all(), masks[1], masks[0]))
+        )
         return intercept, slope, offset
 
 
 def _spread(tables, role, index_width):
     """The entries of all octaves, repeated to be equally many of each, after zeros for the lowest octaves."""
-    values = [value for table in tables for value in getattr(table, role)
-              for _ in range(1 << index_width - table.index_width)]
+    values = [
+        value for table in tables for value in getattr(table, role) for _ in range(1 << index_width - table.index_width)
+    ]
     return [0] * ((1 << ceil_log2(OCTAVES) + index_width) - len(values)) + values

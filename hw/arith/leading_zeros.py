@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from hw.block import Block
-from hw.params import Parameters, integer
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, integer
 
 __all__ = ["LeadingZeroCounter"]
 
@@ -37,7 +37,7 @@ class LeadingZeroCounter(Block):
         while len(nodes) > 1:
             pairs = []
             for index in range(0, len(nodes), 2):
-                (empty, count), (next_empty, next_count) = nodes[index:index + 2]
+                (empty, count), (next_empty, next_count) = nodes[index : index + 2]
                 both = Signal(name=f"empty_{level}_{index // 2}")
                 joined = Signal(level + 1, name=f"count_{level}_{index // 2}")
                 m.d.comb += both.eq(empty & next_empty)

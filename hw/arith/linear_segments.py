@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from amaranth.hdl import Module
 from amaranth.lib.wiring import In, Out
 
-from golden import function_tables, layer_norm_tables, softmax_tables
-from golden.floats import FORMATS
+from golden.arith import function_tables, layer_norm_tables, softmax_tables
+from golden.arith.floats import FORMATS
 from hw.arith.compressor import Heap
 from hw.arith.multiplier import add_unsigned_product
 from hw.arith.tables import look_up
-from hw.block import Block
-from hw.params import Parameters, choice, integer
-from hw.pipeline import Pipeline
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, choice, integer
+from hw.lib.pipeline import Pipeline
 
 __all__ = ["LinearSegments"]
 
@@ -29,7 +29,7 @@ TABLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class LinearSegmentsParameters(Parameters):
-    function: str = choice("power_of_two", *TABLES, doc="the function, see golden/function_tables.py")
+    function: str = choice("power_of_two", *TABLES, doc="the function, see golden/arith/function_tables.py")
     format: str = choice("fp16", "fp16", "bf16", doc="format whose precision the result has")
     fraction_width: int | None = integer(None, low=1, high=24, doc="the result's; none: one more than the format's")
     n_roundings: int = integer(1, low=1, high=16, doc="places at which the result can be rounded")
@@ -41,7 +41,7 @@ class LinearSegments(Block):
     The first bits of the argument select the intercept and the slope, which are registered with the offset, the last
     bits; then one heap adds the intercept, the product of slope and offset, and the rounding. The sum is truncated to
     ``fraction_width`` bits. One register row (latency 1): the result is combinational after it.
-    The tables, and the golden model of the sum, are :class:`golden.function_tables.LinearTable`.
+    The tables, and the golden model of the sum, are :class:`golden.arith.function_tables.LinearTable`.
     """
 
     Parameters = LinearSegmentsParameters
@@ -71,7 +71,7 @@ class LinearSegments(Block):
         table = self.table
         pipe = Pipeline(m, advance=self.advance)
 
-        index, offset = self.argument[table.offset_width:], self.argument[:table.offset_width]
+        index, offset = self.argument[table.offset_width :], self.argument[: table.offset_width]
         one = 1 << table.fraction_width
         fractions = [value - one for value in table.intercepts]
         intercept = look_up(m, "intercept", index, fractions, table.fraction_width)

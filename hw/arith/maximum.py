@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.block import Block
-from hw.params import Parameters, integer
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, integer
 
 __all__ = ["DigitMaximum"]
 
@@ -34,12 +34,15 @@ class DigitMaximum(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "plane": In(p.n).array(p.width),
-            "candidates": In(p.n),
-            "maximum": Out(p.width),
-            "largest": Out(p.n),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "plane": In(p.n).array(p.width),
+                "candidates": In(p.n),
+                "maximum": Out(p.width),
+                "largest": Out(p.n),
+            },
+        )
 
     def circuit(self):
         m = Module()

@@ -7,8 +7,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.compressor import Heap
-from hw.block import Block
-from hw.params import Parameters, integer
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, integer
 
 __all__ = ["ConstantModularMultiplier", "ModularMultiplier", "signed_digits"]
 
@@ -83,16 +83,12 @@ class ModularMultiplier(Block):
     """``product = (multiplicand * multiplier) mod 2**width``: the lower triangle of an AND array. Combinational."""
 
     Parameters = ModularMultiplierParameters
-    members_doc = {
-        "multiplicand": "unsigned",
-        "multiplier": "unsigned",
-        "product": "unsigned, modulo 2**width",
-    }
+    members_doc = {"multiplicand": "unsigned", "multiplier": "unsigned", "product": "unsigned, modulo 2**width"}
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "multiplicand": In(p.width), "multiplier": In(p.width), "product": Out(p.width),
-        })
+        super().__init__(
+            parameters, lambda p: {"multiplicand": In(p.width), "multiplier": In(p.width), "product": Out(p.width)}
+        )
 
     def circuit(self):
         m = Module()

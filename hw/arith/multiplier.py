@@ -6,13 +6,18 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.compressor import FullAdderRow, HalfAdderRow, Heap
-from hw.block import Block
-from hw.params import Parameters, flag, integer
-from hw.pipeline import Pipeline
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, flag, integer
+from hw.lib.pipeline import Pipeline
 
 __all__ = [
-    "UnsignedMultiplier", "RecodedMultiplier", "TruncatedMultiplier", "add_unsigned_product", "add_signed_product",
-    "add_square", "signed_product_constant",
+    "UnsignedMultiplier",
+    "RecodedMultiplier",
+    "TruncatedMultiplier",
+    "add_unsigned_product",
+    "add_signed_product",
+    "add_square",
+    "signed_product_constant",
 ]
 
 
@@ -32,7 +37,7 @@ def add_square(m, heap, value, name):
         rest = len(value) - index - 1
         if rest:
             row = Signal(rest, name=f"{name}_{index}")
-            m.d.comb += row.eq(value[index + 1:] & value[index].replicate(rest))
+            m.d.comb += row.eq(value[index + 1 :] & value[index].replicate(rest))
             heap.add(row, 2 * index + 2)
 
 
@@ -76,11 +81,14 @@ class UnsignedMultiplier(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "multiplicand": In(p.multiplicand_width),
-            "multiplier": In(p.multiplier_width),
-            "product": Out(p.multiplicand_width + p.multiplier_width),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "multiplicand": In(p.multiplicand_width),
+                "multiplier": In(p.multiplier_width),
+                "product": Out(p.multiplicand_width + p.multiplier_width),
+            },
+        )
 
     def circuit(self):
         m = Module()
@@ -109,12 +117,15 @@ class RecodedMultiplier(Block):
     _ADVANCE_DOC = {"advance": "lock-step enable of the registers"}
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            **({"advance": In(1)} if p.registered else {}),
-            "multiplicand": In(p.multiplicand_width),
-            "multiplier": In(p.multiplier_width),
-            "product": Out(p.multiplicand_width + p.multiplier_width),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                **({"advance": In(1)} if p.registered else {}),
+                "multiplicand": In(p.multiplicand_width),
+                "multiplier": In(p.multiplier_width),
+                "product": Out(p.multiplicand_width + p.multiplier_width),
+            },
+        )
         if self.registered:
             self.members_doc = self._ADVANCE_DOC | self.members_doc
 
@@ -134,7 +145,7 @@ class RecodedMultiplier(Block):
             triple = Cat(once[0], keep(_triple(m, self.multiplicand), "triple"))
         heap = Heap(m, "heap", len(self.product), inverted=True)
         for low in range(0, self.multiplier_width, 2):
-            digit = self.multiplier[low:low + 2]
+            digit = self.multiplier[low : low + 2]
             if len(digit) == 1:
                 (is_one,) = keep(digit, "selects_top")
                 chosen = once & is_one.replicate(len(once))
@@ -156,7 +167,7 @@ def _triple(m, value):
     """Three times a value, without its lowest bit, which is the value's own: a chain of adders."""
     total, carry = [], []
     for index in range(1, len(value) + 1):
-        addends = [*value[index:index + 1], value[index - 1], *carry]
+        addends = [*value[index : index + 1], value[index - 1], *carry]
         if len(addends) == 1:
             total += addends
             continue
@@ -189,12 +200,15 @@ class TruncatedMultiplier(Block):
     _ADVANCE_DOC = {"advance": "lock-step enable of the registers"}
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            **({"advance": In(1)} if p.pipelined else {}),
-            "multiplicand": In(p.multiplicand_width),
-            "multiplier": In(p.multiplier_width),
-            "product": Out(p.multiplicand_width + p.multiplier_width - p.dropped),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                **({"advance": In(1)} if p.pipelined else {}),
+                "multiplicand": In(p.multiplicand_width),
+                "multiplier": In(p.multiplier_width),
+                "product": Out(p.multiplicand_width + p.multiplier_width - p.dropped),
+            },
+        )
         if self.pipelined:
             self.members_doc = self._ADVANCE_DOC | self.members_doc
 
@@ -203,7 +217,7 @@ class TruncatedMultiplier(Block):
         heap = Heap(m, "heap", len(self.product))
         heap.add_constant(self.centre)
         for index in range(self.multiplier_width):
-            kept = self.multiplicand[max(0, self.dropped - index):]
+            kept = self.multiplicand[max(0, self.dropped - index) :]
             row = Signal(len(kept), name=f"partial_{index}")
             m.d.comb += row.eq(kept & self.multiplier[index].replicate(len(kept)))
             heap.add(row, max(0, index - self.dropped))
@@ -211,7 +225,8 @@ class TruncatedMultiplier(Block):
             pipe = Pipeline(m, advance=self.advance)
             rows = heap.reduce()
             heap = Heap(m, "sum", len(self.product))
-            heap.add_rows([(offset, pipe.register(row, name=f"row_{index}"))
-                           for index, (offset, row) in enumerate(rows)])
+            heap.add_rows(
+                [(offset, pipe.register(row, name=f"row_{index}")) for index, (offset, row) in enumerate(rows)]
+            )
         m.d.comb += self.product.eq(heap.total())
         return m

@@ -6,10 +6,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arith.linear_segments import LinearSegments
-from hw.block import Block
-from hw.formats import float_format
-from hw.params import Parameters, choice
-from hw.pipeline import Pipeline
+from hw.lib.block import Block
+from hw.lib.formats import float_format
+from hw.lib.parameters import Parameters, choice
+from hw.lib.pipeline import Pipeline
 
 __all__ = ["Reciprocal"]
 
@@ -27,7 +27,7 @@ class Reciprocal(Block):
     both normalisations move by at most two places. The result is rounded half up by the lines' adder, at the place
     that it will have. ±0 gives ±Inf, ±Inf gives ±0, NaN the canonical NaN.
 
-    Latency 2, one result a clock; x is not registered, y is. Golden: ``golden.functions.reciprocal``.
+    Latency 2, one result a clock; x is not registered, y is. Golden: ``golden.arith.functions.reciprocal``.
     """
 
     Parameters = ReciprocalParameters
@@ -99,7 +99,9 @@ class Reciprocal(Block):
         value = Signal(fmt.fraction_width + 3)
         m.d.comb += value.eq(Cat(lines.excess[:-1], ~lines.excess[-1], lines.excess[-1]))
         fraction = Signal(fmt.fraction_width)
-        moved = [value[place + 1:][:fmt.fraction_width] & places[place].replicate(fmt.fraction_width) for place in range(3)]
+        moved = [
+            value[place + 1 :][: fmt.fraction_width] & places[place].replicate(fmt.fraction_width) for place in range(3)
+        ]
         m.d.comb += fraction.eq(moved[0] | moved[1] | moved[2] | is_nan.shift_left(fmt.fraction_width - 1))
         m.d.comb += self.y.eq(pipe.register(Cat(fraction, field, sign), name="y_2"))
         return m

@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.shifter import LogShifter
-from hw.block import Block
-from hw.formats import float_format
-from hw.params import Parameters, choice
-from hw.pipeline import Pipeline
+from hw.lib.block import Block
+from hw.lib.formats import float_format
+from hw.lib.parameters import Parameters, choice
+from hw.lib.pipeline import Pipeline
 
 __all__ = ["ReciprocalRoot"]
 
@@ -28,7 +28,7 @@ class ReciprocalRoot(Block):
     exponent ``-h - 1``. No result is subnormal. +Inf gives +0, ±0 gives ±Inf, other negative numbers and NaN give
     the canonical NaN.
 
-    Latency 3, one result a clock; x is not registered, y is. Golden: ``golden.functions.reciprocal_root``.
+    Latency 3, one result a clock; x is not registered, y is. Golden: ``golden.arith.functions.reciprocal_root``.
     """
 
     Parameters = ReciprocalRootParameters
@@ -65,15 +65,11 @@ class ReciprocalRoot(Block):
         m.submodules.normalise = normalise = LogShifter(
             width=fmt.fraction_width, amount_width=len(zeros.count), direction="left", small_steps_first=False
         )
-        m.d.comb += [
-            zeros.value.eq(x.fraction),
-            normalise.value.eq(x.fraction),
-            normalise.amount.eq(zeros.count),
-        ]
+        m.d.comb += [zeros.value.eq(x.fraction), normalise.value.eq(x.fraction), normalise.amount.eq(zeros.count)]
         fraction = Signal(fmt.fraction_width)
         exponent = Signal(signed(fmt.exponent_width + 1))
         m.d.comb += [
-            fraction.eq(Mux(subnormal, normalise.shifted.shift_left(1)[:fmt.fraction_width], x.fraction)),
+            fraction.eq(Mux(subnormal, normalise.shifted.shift_left(1)[: fmt.fraction_width], x.fraction)),
             exponent.eq(Mux(subnormal, -zeros.count, x.exponent)),
         ]
         is_nan = Signal()
@@ -88,11 +84,7 @@ class ReciprocalRoot(Block):
 
         # 2. The look-up; half the exponent, negated.
         m.submodules.lines = lines = LinearSegments(function="reciprocal_root", format=self.format)
-        m.d.comb += [
-            lines.advance.eq(self.advance),
-            lines.argument.eq(argument),
-            lines.rounding.eq(1),
-        ]
+        m.d.comb += [lines.advance.eq(self.advance), lines.argument.eq(argument), lines.rounding.eq(1)]
         below_two = Signal()
         m.d.comb += below_two.eq(~argument[-1] & argument.any())
         field = Signal(fmt.exponent_width)

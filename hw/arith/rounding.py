@@ -7,9 +7,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.arith.shifter import LogShifter
-from hw.block import Block
-from hw.formats import FLOAT_FORMATS, float_format
-from hw.params import Parameters, choice, integer
+from hw.lib.block import Block
+from hw.lib.formats import FLOAT_FORMATS, float_format
+from hw.lib.parameters import Parameters, choice, integer
 
 __all__ = ["SubnormalDistance", "SubnormalShift", "RoundPack", "FloatRounder"]
 
@@ -33,10 +33,13 @@ class SubnormalDistance(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "exponent": In(signed(p.exponent_width)),
-            "distance": Out(min(bits_for(p.width), p.exponent_width)),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "exponent": In(signed(p.exponent_width)),
+                "distance": Out(min(bits_for(p.width), p.exponent_width)),
+            },
+        )
 
     def circuit(self):
         m = Module()
@@ -62,19 +65,20 @@ class SubnormalShift(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "exponent": In(signed(p.exponent_width)),
-            "significand": In(p.width),
-            "shifted": Out(p.width),
-            "lost": Out(1),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "exponent": In(signed(p.exponent_width)),
+                "significand": In(p.width),
+                "shifted": Out(p.width),
+                "lost": Out(1),
+            },
+        )
 
     def circuit(self):
         m = Module()
         m.submodules.distance = distance = SubnormalDistance(width=self.width, exponent_width=self.exponent_width)
-        m.submodules.shifter = shifter = LogShifter(
-            width=self.width, amount_width=len(distance.distance), sticky=True
-        )
+        m.submodules.shifter = shifter = LogShifter(width=self.width, amount_width=len(distance.distance), sticky=True)
         m.d.comb += [
             distance.exponent.eq(self.exponent),
             shifter.value.eq(self.significand),
@@ -111,31 +115,34 @@ class RoundPack(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "sign": In(1),
-            "exponent": In(signed(p.exponent_width)),
-            "significand": In(p.width),
-            "sticky": In(1),
-            "is_inf": In(1),
-            "is_nan": In(1),
-            "word": Out(float_format(p.format).width),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "sign": In(1),
+                "exponent": In(signed(p.exponent_width)),
+                "significand": In(p.width),
+                "sticky": In(1),
+                "is_inf": In(1),
+                "is_nan": In(1),
+                "word": Out(float_format(p.format).width),
+            },
+        )
 
     def circuit(self):
         m = Module()
         fmt = float_format(self.format)
         below = max(self.width - fmt.precision, 0)
         padded = Cat(Const(0, max(fmt.precision - self.width, 0)), self.significand)
-        fraction, hidden = padded[below:below + fmt.fraction_width], padded[-1]
+        fraction, hidden = padded[below : below + fmt.fraction_width], padded[-1]
         half = padded[below - 1] if below else Const(0, 1)
-        rest = (padded[:below - 1].any() if below > 1 else Const(0, 1)) | self.sticky
+        rest = (padded[: below - 1].any() if below > 1 else Const(0, 1)) | self.sticky
         up = Signal()
         m.d.comb += up.eq(half & (rest | fraction[0]))
 
         overflow = Signal()
         m.d.comb += overflow.eq(hidden & (self.exponent >= fmt.max_exponent))
         field = Signal(fmt.exponent_width)
-        m.d.comb += field.eq(Mux(hidden, self.exponent[:fmt.exponent_width], 0))
+        m.d.comb += field.eq(Mux(hidden, self.exponent[: fmt.exponent_width], 0))
         # A carry out of the fraction makes the exponent one larger, and the largest number infinite.
         exact = Signal(fmt.width - 1)
         rounded = Signal(fmt.width - 1)
@@ -150,7 +157,7 @@ def _carries(m, value, carry):
     """What an addition of ``carry``, which comes late, turns over in ``value``: it passes three gates."""
     carries, full = Signal.like(value, name="carries"), Const(1, 1)
     for low in range(0, len(value), _GROUP):
-        group = value[low:low + _GROUP]
+        group = value[low : low + _GROUP]
         into = Signal(name=f"carry_{low}")
         next_full = Signal(name=f"full_{low}")
         m.d.comb += [into.eq(carry & full), next_full.eq(full & group.all()), carries[low].eq(into)]
@@ -169,15 +176,18 @@ class FloatRounder(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "sign": In(1),
-            "exponent": In(signed(p.exponent_width)),
-            "significand": In(p.width),
-            "sticky": In(1),
-            "is_inf": In(1),
-            "is_nan": In(1),
-            "word": Out(float_format(p.format).width),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "sign": In(1),
+                "exponent": In(signed(p.exponent_width)),
+                "significand": In(p.width),
+                "sticky": In(1),
+                "is_inf": In(1),
+                "is_nan": In(1),
+                "word": Out(float_format(p.format).width),
+            },
+        )
 
     def circuit(self):
         m = Module()

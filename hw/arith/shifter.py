@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.block import Block
-from hw.params import Parameters, choice, flag, integer
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, choice, flag, integer
 
 __all__ = ["LogShifter"]
 
@@ -46,12 +46,15 @@ class LogShifter(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "value": In(p.width),
-            "amount": In(p.amount_width),
-            "shifted": Out(p.width if p.result_width is None else p.result_width),
-            "lost": Out(1),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "value": In(p.width),
+                "amount": In(p.amount_width),
+                "shifted": Out(p.width if p.result_width is None else p.result_width),
+                "lost": Out(1),
+            },
+        )
 
     def circuit(self):
         m = Module()

@@ -8,18 +8,20 @@ from hw.arith.difference import DECODED_THRESHOLD, effective_exponent
 from hw.arith.end_around import prefix_tree
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.shifter import LogShifter
-from hw.block import Block
-from hw.formats import FP16
-from hw.pipeline import Pipeline
+from hw.lib.block import Block
+from hw.lib.formats import FP16
+from hw.lib.pipeline import Pipeline
 
 __all__ = ["STORED_BOUNDS", "BoundsMaker", "OutsideBounds"]
 
-STORED_BOUNDS = data.StructLayout({
-    "outer": FP16.width - 1,  # the largest magnitude, with the reference's sign, that is not above
-    "inner": FP16.width - 1,  # with the reference's sign: the largest that is below; with the other: not beyond
-    "keeps_sign": 1,  # whether only numbers with the reference's sign are near enough
-    "sign": 1,  # of the reference
-})
+STORED_BOUNDS = data.StructLayout(
+    {
+        "outer": FP16.width - 1,  # the largest magnitude, with the reference's sign, that is not above
+        "inner": FP16.width - 1,  # with the reference's sign: the largest that is below; with the other: not beyond
+        "keeps_sign": 1,  # whether only numbers with the reference's sign are near enough
+        "sign": 1,  # of the reference
+    }
+)
 """Magnitudes are exponent and fraction of FP16 as one integer, which orders them."""
 
 _LARGEST = FP16.infinity - 1
@@ -35,9 +37,9 @@ class OutsideBounds(Block):
     members_doc = {"current": "FP16 word", "bounds": "of the reference and the threshold", "outside": "the decision"}
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "current": In(FP16.width), "bounds": In(STORED_BOUNDS), "outside": Out(1),
-        })
+        super().__init__(
+            parameters, lambda p: {"current": In(FP16.width), "bounds": In(STORED_BOUNDS), "outside": Out(1)}
+        )
 
     def circuit(self):
         m = Module()
@@ -49,11 +51,13 @@ class OutsideBounds(Block):
             beyond_outer.eq(magnitude > self.bounds.outer),
             beyond_inner.eq(magnitude > self.bounds.inner),
             other_sign.eq(self.current[-1] ^ self.bounds.sign),
-            self.outside.eq(Mux(
-                other_sign,
-                self.bounds.keeps_sign | beyond_inner,
-                beyond_outer | self.bounds.keeps_sign & ~beyond_inner,
-            )),
+            self.outside.eq(
+                Mux(
+                    other_sign,
+                    self.bounds.keeps_sign | beyond_inner,
+                    beyond_outer | self.bounds.keeps_sign & ~beyond_inner,
+                )
+            ),
         ]
         return m
 
@@ -81,12 +85,15 @@ class BoundsMaker(Block):
     }
 
     def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {
-            "advance": In(1),
-            "reference": In(FP16.layout),
-            "threshold": In(DECODED_THRESHOLD),
-            "bounds": Out(STORED_BOUNDS),
-        })
+        super().__init__(
+            parameters,
+            lambda p: {
+                "advance": In(1),
+                "reference": In(FP16.layout),
+                "threshold": In(DECODED_THRESHOLD),
+                "bounds": Out(STORED_BOUNDS),
+            },
+        )
 
     def circuit(self):
         m = Module()
@@ -132,9 +139,7 @@ class BoundsMaker(Block):
         generate, propagate = prefix_tree(m, minuend & subtrahend, minuend | subtrahend)
         # What is lost is known last, and is the carry in.
         carries = generate | propagate & (~(lost | align.lost | keeps_sign)).replicate(_WIDTH)
-        m.d.comb += difference.eq(
-            minuend ^ subtrahend ^ Cat(~(lost | align.lost | keeps_sign), carries[:-1])
-        )
+        m.d.comb += difference.eq(minuend ^ subtrahend ^ Cat(~(lost | align.lost | keeps_sign), carries[:-1]))
         total = pipe.register(total, name="total")
         difference = pipe.register(difference, name="difference")
         exponent = pipe.register(exponent, name="exponent_later")
@@ -146,10 +151,9 @@ class BoundsMaker(Block):
         # normal or its exponent is 1, where a stop bit ends the count.
         outer = Signal(FP16.width)
         overflows = total[-1]
-        m.d.comb += outer.eq(Cat(
-            Mux(overflows, total[1:-1], total[:-2]),
-            Mux(overflows, exponent + 1, Mux(total[-2], exponent, 0)),
-        ))
+        m.d.comb += outer.eq(
+            Cat(Mux(overflows, total[1:-1], total[:-2]), Mux(overflows, exponent + 1, Mux(total[-2], exponent, 0)))
+        )
         m.submodules.count = count = LeadingZeroCounter(width=_WIDTH)
         m.submodules.normalise = normalise = LogShifter(
             width=2 * _WIDTH, amount_width=len(count.count), direction="left", small_steps_first=False
@@ -162,15 +166,10 @@ class BoundsMaker(Block):
         ]
         inner = Signal(FP16.width - 1)
         normal = normalise.shifted[_WIDTH:]
-        m.d.comb += inner.eq(Cat(
-            normal[1:-1],
-            Mux(normal[-1], exponent - count.count, 0)[:FP16.exponent_width],
-        ))
+        m.d.comb += inner.eq(Cat(normal[1:-1], Mux(normal[-1], exponent - count.count, 0)[: FP16.exponent_width]))
         m.d.comb += [
             self.bounds.outer.eq(Mux(outer > _LARGEST, _LARGEST, outer)[:-1]),
-            self.bounds.inner.eq(
-                Mux(inner > _LARGEST, _LARGEST, inner) | is_open.replicate(FP16.width - 1)
-            ),
+            self.bounds.inner.eq(Mux(inner > _LARGEST, _LARGEST, inner) | is_open.replicate(FP16.width - 1)),
             self.bounds.keeps_sign.eq(keeps_sign | is_open),
             self.bounds.sign.eq(sign),
         ]

@@ -1,1 +1,1 @@
-"""The parts of the synthesis flow; :mod:`hw.synth` puts them together."""
+"""The parts of the synthesis flow; :mod:`hw.synthesis.flow` puts them together."""

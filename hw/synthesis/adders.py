@@ -99,7 +99,7 @@ def row_rules(rows):
 
 
 def library_rules(full_adder, half_adder):
-    """Verilog rules from one-bit adders to a library's cells (:class:`hw.liberty.Adder`), or to logic for None."""
+    """Verilog rules from one-bit adders to a library's cells (:class:`hw.synthesis.liberty.Adder`), or to logic for None."""
     rules = []
     for kind, roles, cell, logic in (
         ("full_adder", "abc", full_adder, "assign sum = a ^ b ^ c; assign carry = (a & b) | (c & (a | b));"),

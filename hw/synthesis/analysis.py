@@ -4,14 +4,14 @@ Sizing asks for the timing of a netlist hundreds of times, which no timing analy
 The model is OpenSTA's: worst slew and worst arrival of each edge of each net, tables of the library, no wires, an
 ideal clock, inputs that arrive with the clock through the smallest buffer. Times in ps, loads in fF.
 
-What modules that were kept and those around them know of each other is in :mod:`hw.synthesis.borders`.
+What modules that were kept and those around them know of each other is in :mod:`hw.synthesis.interface_timing`.
 """
 
 from collections import Counter
 
 import numpy as np
 
-from hw.synthesis.borders import NEVER, Border, Driver, Surroundings
+from hw.synthesis.interface_timing import NEVER, BoundaryConstraints, Driver, InterfaceTiming
 from hw.synthesis.recipes import output_load
 
 
@@ -24,7 +24,7 @@ class Analysis:
 
     def __init__(self, netlist, module, tables, library, clock, borders=None, surroundings=None):
         self.tables, self._library, self._module = tables, library, netlist.modules[module]
-        self._surroundings = surroundings or Surroundings()
+        self._surroundings = surroundings or BoundaryConstraints()
         self.cells = list(netlist.modules[module]["cells"])
         self.kinds = list(tables.cells)
         self._number = {kind: n for n, kind in enumerate(self.kinds)}
@@ -143,10 +143,10 @@ class Analysis:
                         yield (port, bit), net
 
     def border(self):
-        """The :class:`Border` of this module, as it is now."""
+        """The :class:`InterfaceTiming` of this module, as it is now."""
         required = self.required(self.period).reshape(-1, 2)
         arrival, slew, load = self.arrival.reshape(-1, 2), self.slew.reshape(-1, 2), self.load.reshape(-1, 2)
-        border = Border()
+        border = InterfaceTiming()
         arcs = np.argsort(self.to, kind="stable")
         first = np.searchsorted(self.to[arcs] // 2, np.arange(self.n_nodes // 2 + 1))
         inputs = set(self._inputs.tolist())
@@ -170,7 +170,7 @@ class Analysis:
         return border
 
     def surroundings(self, netlist, borders, found, goal_ps=np.inf):
-        """Add what the modules inside meet here to ``found``, see :func:`hw.synthesis.hierarchy.surround`."""
+        """Add what the modules inside meet here to ``found``, see :func:`hw.synthesis.hierarchy.constrain_boundaries`."""
         needed = self.period - self.required(self.period).reshape(-1, 2)
         arrival, slew, load = self.arrival.reshape(-1, 2), self.slew.reshape(-1, 2), self.load.reshape(-1, 2)
         shares = np.minimum(1, goal_ps / np.maximum(arrival + needed, 1))
@@ -187,7 +187,7 @@ class Analysis:
             border = borders.get(cell["type"])
             if border is None:
                 continue
-            around = found.setdefault(cell["type"], Surroundings(is_complete=self._surroundings.is_complete))
+            around = found.setdefault(cell["type"], BoundaryConstraints(is_complete=self._surroundings.is_complete))
             for port, content in netlist.modules[cell["type"]]["ports"].items():
                 for bit, name in enumerate(cell["connections"].get(port, ())):
                     key, net = (port, bit), self._nets.get(name)

@@ -102,8 +102,12 @@ def remove_buffers(netlist, module, sizer, aim):
     gradient = sizer.gradient(aim)
     cells = netlist.modules[module]["cells"]
     of_kind = {kind: _is_buffer(library.cells[kind]) for kind in a.kinds}
-    is_buffer = np.array([not inside and of_kind.get(cells[name]["type"], False)
-                          for name, inside in zip(a.cells, a.is_inside, strict=True)])
+    is_buffer = np.array(
+        [
+            not inside and of_kind.get(cells[name]["type"], False)
+            for name, inside in zip(a.cells, a.is_inside, strict=True)
+        ]
+    )
     net_load, load_cost = a.load.reshape(-1, 2), gradient.load.reshape(-1, 2)
     saved = sums(a.arc_cell, gradient.delay * a.delay, len(a.kind))
     own = a.capacitances(a.kind)

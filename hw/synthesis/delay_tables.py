@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hw import liberty
+from hw.synthesis import liberty
 
 EDGES = ("rise", "fall")
 _TIME_PS = {"ps": 1.0, "ns": 1000.0, "us": 1e6}

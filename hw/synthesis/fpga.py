@@ -15,10 +15,10 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from hw.cli import UsageError
-from hw.package import build_package, write_files
+from hw.cli.reports import report_name, telling, write_report, write_to
+from hw.emit.package import build_package, write_files
+from hw.lib.errors import UsageError
 from hw.synthesis import engine
-from hw.synthesis.reports import report_name, telling, write_report, write_to
 
 # (name, nextpnr's options, LUTs), smallest first.
 DEVICES = (

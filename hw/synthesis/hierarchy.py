@@ -3,18 +3,18 @@
 import numpy as np
 
 from hw.synthesis.analysis import Analysis
-from hw.synthesis.borders import Surroundings
+from hw.synthesis.interface_timing import BoundaryConstraints
 
 CROSSINGS = 4  # of borders into modules by a path, at most
 
 
-def surround(netlist, top, tables, clock, borders, from_inputs=True, goal_ps=np.inf):
-    """What each module that was kept meets in the others, ``{module: Surroundings}``, given what they show.
+def constrain_boundaries(netlist, top, tables, clock, borders, from_inputs=True, goal_ps=np.inf):
+    """What each module that was kept meets in the others, ``{module: BoundaryConstraints}``, given what they show.
 
     With a goal, the times left to the two sides of a border by a path that is too long are what they would be if the
     whole path shrank to the goal: each side is to do its share.
     """
-    found = {top: Surroundings(is_complete=not from_inputs)}
+    found = {top: BoundaryConstraints(is_complete=not from_inputs)}
     wanted = found if goal_ps == np.inf else dict(found)
     for module in reversed(netlist.modules_below(top)):
         analysis = Analysis(netlist, module, tables, netlist.library, clock, borders, found[module])
@@ -25,21 +25,21 @@ def surround(netlist, top, tables, clock, borders, from_inputs=True, goal_ps=np.
     return wanted
 
 
-def settle(netlist, top, tables, clock, from_inputs):
-    """``(worst path, {module: Border})`` of a design, between registers or ``from_inputs`` too; 0 ps if there is none.
+def time_hierarchy(netlist, top, tables, clock, from_inputs):
+    """``(worst path, {module: InterfaceTiming})`` of a design, between registers or ``from_inputs`` too; 0 ps if there is none.
 
     Modules are analysed from the leaves to the top and back, so often that a path may cross ``CROSSINGS`` borders. What
     arrives at a module is the worst of all its instances; so a path through several instances of one module, without a
     register in any, is taken to be longer than it is.
     """
     modules = netlist.modules_below(top)
-    found, period = {top: Surroundings(is_complete=not from_inputs)}, None
+    found, period = {top: BoundaryConstraints(is_complete=not from_inputs)}, None
     for crossing in range(CROSSINGS if len(modules) > 1 else 1):
         if crossing:
-            found = surround(netlist, top, tables, clock, borders, from_inputs)
+            found = constrain_boundaries(netlist, top, tables, clock, borders, from_inputs)
         borders, periods = {}, []
         for module in modules:
-            around = found.get(module, Surroundings(is_complete=True))
+            around = found.get(module, BoundaryConstraints(is_complete=True))
             analysis = Analysis(netlist, module, tables, netlist.library, clock, borders, around)
             periods.append(analysis.update())
             borders[module] = analysis.border()

@@ -27,7 +27,7 @@ class Recipe:
 
     ``mappings`` are ways to map plain logic, of which the best is taken; ``adder_cells`` maps rows of adders to the
     library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock gate in place of a
-    multiplexer each; ``recovery`` works on the mapped netlist by its timing (:mod:`hw.synthesis.recovery`);
+    multiplexer each; ``recovery`` works on the mapped netlist by its timing (:mod:`hw.synthesis.timing_repair`);
     ``period_ps``, a number or "search", and ``flatten`` are what is used unless something else is asked for. A search
     ends where a percent less of the period costs more than ``period_worth`` percent of area.
     """
@@ -92,8 +92,20 @@ def abc(script, period_ps):
 def coarse(booth):
     """What Yosys' ``synth`` does between ``coarse`` and ``fine``, but that tables stay logic: boxes have no area."""
     return [
-        "opt_expr", "opt_clean", "opt -nodffe -nosdff", "fsm", "opt", "wreduce", "peepopt", "opt_clean",
-        *["booth"] * booth, "alumacc", "share", "opt", "memory -nomap -norom", "opt_clean",
+        "opt_expr",
+        "opt_clean",
+        "opt -nodffe -nosdff",
+        "fsm",
+        "opt",
+        "wreduce",
+        "peepopt",
+        "opt_clean",
+        *["booth"] * booth,
+        "alumacc",
+        "share",
+        "opt",
+        "memory -nomap -norom",
+        "opt_clean",
     ]
 
 
@@ -136,11 +148,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
         job += ["techmap -map +/techmap.v -max_iter 1 t:$alu", "techmap -map ripple.v"]
     job += ["techmap", "opt -fast"]
     if library is None:
-        job += [
-            "dfflegalize -cell $_DFF_P_ x",
-            "# mapping to Yosys' gates",
-            f"abc -g {GATES}",
-        ]
+        job += ["dfflegalize -cell $_DFF_P_ x", "# mapping to Yosys' gates", f"abc -g {GATES}"]
     else:
         (folder / "constraints").write_text(
             f"set_driving_cell {library.buffer.name}\nset_load {output_load(library):.3f}\n"
@@ -151,12 +159,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
         if adder_cells:
             job += ["techmap -map cells.v", "techmap", "opt -fast"]
         job += [f"# mapping to {library.name}", abc(mapping.script, period_ps)]
-    job += [
-        "# counting",
-        "opt_clean -purge",
-        "rename -enumerate -pattern _g%_",
-        "write_json -noscopeinfo mapped.json",
-    ]
+    job += ["# counting", "opt_clean -purge", "rename -enumerate -pattern _g%_", "write_json -noscopeinfo mapped.json"]
     if library is None:
         # Depth is counted in gates: not through what is below a module, whose paths are its own.
         job += [

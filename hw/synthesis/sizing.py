@@ -20,7 +20,7 @@ TAKE_BACKS = 3
 
 
 @dataclass(frozen=True)
-class Aim:
+class SizingTarget:
     """A period, what a ps of being late costs at each end, and over how many ps that is smoothed."""
 
     goal_ps: float
@@ -90,29 +90,29 @@ class Sizer:
     def run(self, goal_ps):
         """Size for a period, at a price of being late that rises until the goal is met or that brings nothing more.
 
-        Then what the goal leaves room for is taken back. Returns the last :class:`Aim`, for which the cells are sized.
+        Then what the goal leaves room for is taken back. Returns the last :class:`SizingTarget`, for which the cells are sized.
         """
         period = self.analysis.update()
         for price in PRICES:
             for smoothing in SMOOTHING_PS:
-                self.descend(Aim(goal_ps, price, smoothing))
+                self.descend(SizingTarget(goal_ps, price, smoothing))
             before, period = period, self.analysis.period
             if period <= goal_ps:
                 self._take_back(goal_ps, price)
                 break
             if price >= HOPELESS_FROM and period > before * 0.998:
                 break
-        return Aim(goal_ps, price, SMOOTHING_PS[-1])
+        return SizingTarget(goal_ps, price, SMOOTHING_PS[-1])
 
     def _take_back(self, goal_ps, price):
-        """Aim a little later as long as the goal is met."""
+        """SizingTarget a little later as long as the goal is met."""
         for _ in range(TAKE_BACKS):
             kept = self.analysis.kind.copy(), self.analysis.pin_net.copy()
             room = goal_ps - self.analysis.period
             if room < 1:
                 return
             area = self.area()
-            self.descend(Aim(goal_ps + room, price, SMOOTHING_PS[-1]))
+            self.descend(SizingTarget(goal_ps + room, price, SMOOTHING_PS[-1]))
             if self.analysis.period > goal_ps or self.area() >= area:
                 self.analysis.kind[:], self.analysis.pin_net[:] = kept
                 self.analysis.update()

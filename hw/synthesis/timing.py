@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 
-from hw.synthesis.hierarchy import settle
+from hw.synthesis.hierarchy import time_hierarchy
 from hw.synthesis.recipes import output_load
 
 LABELS = {
@@ -146,8 +146,7 @@ def own(netlist, top, tables, clock):
 
     Each module that was kept is analysed once, in the worst surroundings of all its instances.
     """
-    period, longest = (settle(netlist, top, tables, clock, from_inputs)[0] for from_inputs in (False, True))
+    period, longest = (time_hierarchy(netlist, top, tables, clock, from_inputs)[0] for from_inputs in (False, True))
     return {"method": "own", "label": LABELS["own"]} | {
-        key: round(value, 1) or None
-        for key, value in (("period_ps", period), ("worst_path_ps", longest))
+        key: round(value, 1) or None for key, value in (("period_ps", period), ("worst_path_ps", longest))
     }

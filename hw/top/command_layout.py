@@ -1,14 +1,12 @@
-"""How a command lies on its stream: the layout of the one definition in golden.commands."""
+"""How a command lies on its stream: the layout of the one definition in golden.spec.commands."""
 
 from amaranth.lib import data
 
-from golden.commands import COMMAND_WIDTH, FIELDS
+from golden.spec.commands import COMMAND_WIDTH, FIELDS
 
 __all__ = ["COMMAND_LAYOUT", "token_write"]
 
-COMMAND_LAYOUT = data.FlexibleLayout(
-    COMMAND_WIDTH, {item.name: data.Field(item.width, item.offset) for item in FIELDS}
-)
+COMMAND_LAYOUT = data.FlexibleLayout(COMMAND_WIDTH, {item.name: data.Field(item.width, item.offset) for item in FIELDS})
 
 
 def token_write(sizes):

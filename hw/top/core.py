@@ -4,19 +4,19 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from golden.commands import Memory, Opcode
-from hw.block import Block
-from hw.memory import MemoryBank
-from hw.top.array_path import ArrayPath
+from golden.spec.commands import Memory, Opcode
+from hw.lib.block import Block
+from hw.lib.memory import MemoryBank
+from hw.top.array.controller import ArrayController
 from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.controller import Controller, Unit
-from hw.top.core_parameters import CoreParameters
-from hw.top.counters import COUNTERS, CoreCounters
-from hw.top.kept_memory import KeptMemory
-from hw.top.load_store import LoadStore
-from hw.top.shared_memory import SharedMemory
-from hw.top.softmax_path import SoftmaxPath
-from hw.top.vector_path import VectorPath
+from hw.top.controller.controller import Controller, Unit
+from hw.top.controller.counters import COUNTERS, CoreCounters
+from hw.top.host.load_store import LoadStore
+from hw.top.memories.score_memory import ScoreMemory
+from hw.top.memories.shared_memory import SharedMemory
+from hw.top.parameters import CoreParameters
+from hw.top.softmax.controller import SoftmaxController
+from hw.top.vector.controller import VectorController
 
 __all__ = ["Core"]
 
@@ -27,13 +27,13 @@ class Core(Block):
     N dot-product units with a weight bank each (WMEM) share the rows of IMEM; their scores, and the probabilities made
     of them, lie in N banks (OMEM); N SIMD engines have the value rows in banks of their own. docs/commands.md says
     what the commands do and where data lie. The results are those of one command after the other; units work at the
-    same time, row by row, where commands follow on each other's rows (:class:`hw.top.chain.Chain`).
+    same time, row by row, where commands follow on each other's rows (:class:`hw.top.controller.chaining.ChainingChecker`).
 
     Members: ``commands``, one command a beat; ``load``, beats of W elements that LOAD and CTR take, and ``store``, those
     that STORE sends, W = max(n_banks, 2 * n_lanes, simd_lanes), ``last`` with the last one of a command; ``error`` and
-    ``error_command``, see :class:`hw.top.controller.Controller`; ``busy``, which units work.
+    ``error_command``, see :class:`hw.top.controller.controller.Controller`; ``busy``, which units work.
 
-    Defined by :func:`golden.core.Core`. It is DiSC's core (section IV, figure 11); run-ahead, kept mass, the chains and
+    Defined by :func:`golden.core.core.Core`. It is DiSC's core (section IV, figure 11); run-ahead, kept mass, the chains and
     the addresses of the hash are this project's.
     """
 
@@ -66,9 +66,9 @@ class Core(Block):
         m = Module()
         values = self.parameters.values()
         m.submodules.controller = self._controller = controller = Controller(**values)
-        m.submodules.array = array = ArrayPath(**values)
-        m.submodules.softmax = softmax = SoftmaxPath(**values)
-        m.submodules.vector = vector = VectorPath(**values)
+        m.submodules.array = array = ArrayController(**values)
+        m.submodules.softmax = softmax = SoftmaxController(**values)
+        m.submodules.vector = vector = VectorController(**values)
         m.submodules.load_store = self._load_store = load_store = LoadStore(**values)
         connect(m, flipped(self.commands), controller.commands)
         connect(m, flipped(self.load), load_store.load)
@@ -77,8 +77,10 @@ class Core(Block):
             self.error.eq(controller.error),
             self.error_command.eq(controller.error_command),
             self.busy.eq(controller.busy),
-            *(getattr(controller, name).eq(getattr(load_store, name))
-              for name in ("tokens_valid", "token_count", "token_largest", "tokens_ascending")),
+            *(
+                getattr(controller, name).eq(getattr(load_store, name))
+                for name in ("tokens_valid", "token_count", "token_largest", "tokens_ascending")
+            ),
         ]
         for index, unit in ((Unit.ARRAY, array), (Unit.SOFTMAX, softmax), (Unit.VECTOR, vector)):
             self._direct(m, index, unit)
@@ -159,7 +161,11 @@ class Core(Block):
         sizes, load_store = self.parameters.sizes, self._load_store
         width = self.n_banks * sizes.key_slots
         m.submodules.masks = masks = SharedMemory(
-            depth=sizes.mask_rows, part_width=width // sizes.mask_pieces, n_parts=sizes.mask_pieces, n_readers=3, n_writers=2
+            depth=sizes.mask_rows,
+            part_width=width // sizes.mask_pieces,
+            n_parts=sizes.mask_pieces,
+            n_readers=3,
+            n_writers=2,
         )
         for index, reader in enumerate((array, vector, softmax)):
             self._read(m, masks, index, reader.mask_address, reader.mask_row)
@@ -169,7 +175,9 @@ class Core(Block):
         m.d.comb += [
             load_store.mask_base.eq(Mux(mask == 0, 0, 1 + (mask - 1).as_unsigned() * self.max_tokens)),
             masks.write_0.payload.address.eq(load_store.write_address),
-            masks.write_0.payload.data.eq(load_store.write_data[:width // sizes.mask_pieces].replicate(sizes.mask_pieces)),
+            masks.write_0.payload.data.eq(
+                load_store.write_data[: width // sizes.mask_pieces].replicate(sizes.mask_pieces)
+            ),
             masks.write_0.payload.enable.eq(1 << load_store.write_part),
             masks.write_0.valid.eq(load_store.write & self._wants[Memory.MASK]),
             masks.direct_enable.eq(load_store.read & self._wants[Memory.MASK]),
@@ -185,13 +193,19 @@ class Core(Block):
     def _kept(self, m, array, softmax, vector):
         """OMEM: scores from the array to softmax, probabilities from there to the vector unit."""
         load_store = self._load_store
-        words = Cat(load_store.write_data)[:16 * self.n_banks]
+        words = Cat(load_store.write_data)[: 16 * self.n_banks]
         for item, writes, reader, reads, words_read, peeked in (
             (Memory.SCORES, array.score_write, softmax, softmax.score_read, softmax.score_word, load_store.read_scores),
-            (Memory.PROBABILITIES, softmax.probability_write, vector, vector.probability_read, vector.probability_word,
-             load_store.read_probabilities),
+            (
+                Memory.PROBABILITIES,
+                softmax.probability_write,
+                vector,
+                vector.probability_read,
+                vector.probability_word,
+                load_store.read_probabilities,
+            ),
         ):
-            m.submodules[item.name.lower()] = memory = KeptMemory(n_banks=self.n_banks, depth=self.omem_depth)
+            m.submodules[item.name.lower()] = memory = ScoreMemory(n_banks=self.n_banks, depth=self.omem_depth)
             m.d.comb += [
                 memory.write.eq(writes),
                 memory.read.eq(reads),
@@ -243,9 +257,15 @@ class Core(Block):
         is_counted = ~self._wants[Memory.COUNTERS]
         steps = {
             "cycles": ~controller.is_idle,
-            **{name: controller.busy[unit] for name, unit in (
-                ("array_busy", Unit.ARRAY), ("softmax_busy", Unit.SOFTMAX), ("vector_busy", Unit.VECTOR),
-                ("load_store_busy", Unit.LOAD_STORE))},
+            **{
+                name: controller.busy[unit]
+                for name, unit in (
+                    ("array_busy", Unit.ARRAY),
+                    ("softmax_busy", Unit.SOFTMAX),
+                    ("vector_busy", Unit.VECTOR),
+                    ("load_store_busy", Unit.LOAD_STORE),
+                )
+            },
             "commands": controller.executes,
             "array_beats": array.counters.beats,
             "array_waits_for_sink": array.counters.waits_for_sink,

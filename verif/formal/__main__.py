@@ -22,12 +22,16 @@ def _arguments():
     parser = argparse.ArgumentParser(prog="python -m verif.formal", description=__doc__.split(": ")[1])
     parser.add_argument("units", nargs="*", metavar="UNIT", help="units whose properties are proved (default: all)")
     parser.add_argument("--quick", action="store_true", help="only the properties of the quick tier")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1),
-                        help="properties at a time (default 2)")
+    parser.add_argument(
+        "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="properties at a time (default 2)"
+    )
     parser.add_argument("-o", dest="folder", default="build/formal", help="folder for netlists, logs and waveforms")
     parser.add_argument("--table", metavar="FILE", help="write the table of results; only with all properties")
-    parser.add_argument("--keep", action="store_true",
-                        help="what held in an earlier run in this folder, and has not changed, is not proved again")
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="what held in an earlier run in this folder, and has not changed, is not proved again",
+    )
     parser.add_argument("--list", action="store_true", help="list the properties and stop")
     return parser
 
@@ -56,8 +60,10 @@ def main():
     results = {}
     order = sorted(range(len(properties)), key=lambda index: properties[index].engine not in _FIRST)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool, \
-            tqdm(total=len(order), desc="formal", unit="property", disable=None) as bar:
+    with (
+        ProcessPoolExecutor(options.jobs, mp_context=context) as pool,
+        tqdm(total=len(order), desc="formal", unit="property", disable=None) as bar,
+    ):
         futures = {pool.submit(run_numbered, index, chosen, folder, options.keep): index for index in order}
         try:
             for future in as_completed(futures):
@@ -84,8 +90,16 @@ def main():
 
 
 def _save(path, entries):
-    rows = [{"property": prop.name, "block": prop.block.__name__, "sizes": prop.sizes, "engine": prop.engine,
-             **asdict(result)} for prop, result in entries]
+    rows = [
+        {
+            "property": prop.name,
+            "block": prop.block.__name__,
+            "sizes": prop.sizes,
+            "engine": prop.engine,
+            **asdict(result),
+        }
+        for prop, result in entries
+    ]
     path.write_text(json.dumps(rows, indent=1) + "\n")
 
 

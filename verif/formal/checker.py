@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Instance, Module, Mux, Signal, Value
 
-from hw.emit import flat_ports
+from hw.emit.emission import flat_ports
 
 __all__ = ["TOP", "Checker"]
 
@@ -42,10 +42,7 @@ class Checker(Elaboratable):
         self.first = Signal(init=1, reset_less=True)
         self.rst = Signal(name="rst_now")
         self.m.d.sync += self.first.eq(0)
-        self.m.d.comb += [
-            self.rst.eq(self.first | self.free(1, "reset_request")),
-            self._domain.rst.eq(self.rst),
-        ]
+        self.m.d.comb += [self.rst.eq(self.first | self.free(1, "reset_request")), self._domain.rst.eq(self.rst)]
 
     def free(self, shape, name):
         """A value that the solver chooses in every clock."""
@@ -138,8 +135,10 @@ class Checker(Elaboratable):
         m.d.comb += holds.eq(held & Cat(self._assumptions).all())
         m.d.sync += held.eq(holds)
         counts = holds & ~self.rst
-        for kind, conditions in (("fails", [~claim for claim in self.claims.values()]),
-                                 ("reaches", list(self.covers.values()))):
+        for kind, conditions in (
+            ("fails", [~claim for claim in self.claims.values()]),
+            ("reaches", list(self.covers.values())),
+        ):
             for index, condition in enumerate(conditions):
                 output = Signal(name=f"{kind}_{index}")
                 m.d.comb += output.eq(condition & counts)

@@ -32,11 +32,11 @@ class Results:
     def words(self, start, stop):
         """Those of some rows, all words of the last port for one combination of the others: one integer each."""
         per_row = -(-self.last // LANES)
-        bits = np.unpackbits(self.planes[start * per_row:stop * per_row], axis=-1, bitorder="little")
+        bits = np.unpackbits(self.planes[start * per_row : stop * per_row], axis=-1, bitorder="little")
         words = np.zeros((len(bits), LANES), np.uint64)
         for place in range(self.width):
             words |= bits[:, place].astype(np.uint64) << np.uint64(place)
-        return words.reshape(stop - start, -1)[:, :self.last].ravel()
+        return words.reshape(stop - start, -1)[:, : self.last].ravel()
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,11 @@ def evaluate(graph, ports, folder, timeout):
         _planes(tables[-1], width).tofile(file)
     run = subprocess.run(
         [folder / "simulation", "tables.bin", "results.bin"],
-        cwd=folder, capture_output=True, text=True, timeout=timeout, check=False,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
     cases = int(np.prod([len(table) for table in tables], dtype=object))
     lines = run.stdout.splitlines()
@@ -74,7 +78,7 @@ def evaluate(graph, ports, folder, timeout):
     words = lines[-1].split() if lines else []
     if run.returncode or not words or words[0] != "checked" or int(words[1]) != int(words[3].rstrip(",")):
         raise RuntimeError(f"the evaluation in {folder} ended with {run.returncode}: {run.stdout[-200:]}")
-    reached = [word == "1" for word in words[words.index("reached") + 1:]]
+    reached = [word == "1" for word in words[words.index("reached") + 1 :]]
     results = None
     n_results = sum(name.startswith("result_") for name in graph.output_names)
     if n_results:
@@ -93,18 +97,26 @@ def _planes(words, width):
 
 def compile_circuit(graph, ports, folder):
     """Write and compile the C program of a graph."""
-    outputs = {kind: [index for index, name in enumerate(graph.output_names) if name.startswith(kind)]
-               for kind in ("fails_", "reaches_", "result_", "is_taken", "is_checked")}
+    outputs = {
+        kind: [index for index, name in enumerate(graph.output_names) if name.startswith(kind)]
+        for kind in ("fails_", "reaches_", "result_", "is_taken", "is_checked")
+    }
     index_of = {name: index for index, name in enumerate(graph.inputs) if name}
-    port_inputs = [[index_of.get(name if width == 1 else f"{name}[{bit}]", -1) for bit in range(width)]
-                   for name, (width, _) in ports.items()]
+    port_inputs = [
+        [index_of.get(name if width == 1 else f"{name}[{bit}]", -1) for bit in range(width)]
+        for name, (width, _) in ports.items()
+    ]
     enumerated = {index for bits in port_inputs for index in bits}
     fixed = {index_of.get("reset_request"), index_of.get("clk")}
     free = [index for index in range(len(graph.inputs)) if index not in enumerated | fixed]
     widest = max(len(bits) for bits in port_inputs)
     sizes = {
-        "N_INPUTS": len(graph.inputs), "N_LATCHES": len(graph.latches), "N_FAILS": len(outputs["fails_"]),
-        "N_REACHES": len(outputs["reaches_"]), "N_RESULTS": len(outputs["result_"]), "N_PORTS": len(ports),
+        "N_INPUTS": len(graph.inputs),
+        "N_LATCHES": len(graph.latches),
+        "N_FAILS": len(outputs["fails_"]),
+        "N_REACHES": len(outputs["reaches_"]),
+        "N_RESULTS": len(outputs["result_"]),
+        "N_PORTS": len(ports),
         "N_FREE": len(free),
     }
     resets = [reset if reset < 2 else 0 for _, reset in graph.latches]
@@ -171,7 +183,7 @@ def _gates(graph, outputs):
     n_chunks = -(-len(order) // _CHUNK)
     for chunk in range(n_chunks):
         lines.append(f"static void gates_{chunk}(void)\n{{")
-        for variable in order[chunk * _CHUNK:(chunk + 1) * _CHUNK]:
+        for variable in order[chunk * _CHUNK : (chunk + 1) * _CHUNK]:
             form, operands = expressions[variable]
             lines.append(f"    W v{variable} = {form.format(*(text(operand, chunk) for operand in operands))};")
             if variable in place_of:

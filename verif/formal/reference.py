@@ -9,14 +9,14 @@ class Number:
     """A word taken apart: ``(-1)**sign * significand * 2**places`` units of the smallest subnormal."""
 
     def __init__(self, fmt, word):
-        fraction, field = word[:fmt.fraction_width], word[fmt.fraction_width:-1]
+        fraction, field = word[: fmt.fraction_width], word[fmt.fraction_width : -1]
         special = field == fmt.max_exponent
         self.sign = word[-1]
         self.is_nan = special & (fraction != 0)
         self.is_inf = special & (fraction == 0)
         self.is_zero = (field == 0) & (fraction == 0)
         self.significand = Cat(fraction, field != 0)
-        self.places = Mux(field == 0, 0, field - 1)[:fmt.exponent_width]
+        self.places = Mux(field == 0, 0, field - 1)[: fmt.exponent_width]
 
 
 def exact_integer(m, fmt, number, name):
@@ -75,13 +75,13 @@ def rounded(m, fmt, integer, below, name):
     for field in range(1, fmt.max_exponent):
         last = below + field - 1  # the bit of the integer that is the last one of the word
         top = last + fmt.fraction_width
-        kept, half = padded[last:top + 1], padded[last - 1] if last else Const(0, 1)
+        kept, half = padded[last : top + 1], padded[last - 1] if last else Const(0, 1)
         passed = Signal(name=f"{name}_rest_{field}")
-        more = padded[max(0, last - 2):max(0, last - 1)] if field > 1 else padded[:max(0, last - 1)]
+        more = padded[max(0, last - 2) : max(0, last - 1)] if field > 1 else padded[: max(0, last - 1)]
         m.d.comb += passed.eq(rest | more.any())
         rest = passed
         up = half & (rest | kept[0])
-        encloses = padded[top + 1:] == 0
+        encloses = padded[top + 1 :] == 0
         # The hidden one of normal numbers adds 1 to the field, and so may the rounding.
         with m.If(encloses & (padded[top] if field > 1 else 1)):
             m.d.comb += word.eq(kept + up + ((field - 1) << fmt.fraction_width))

@@ -3,16 +3,27 @@
 import importlib
 
 MODULES = (
-    "stream_helpers", "memory", "bitonic_sorter", "hash_bank_mapper", "token_selector", "data_aligner",
-    "building_blocks", "functions", "arithmetic", "dot_product", "vector_unit", "softmax_unit",
-    "layer_norm_unit", "sampled_array", "core",
+    "lib.stream_properties",
+    "lib.memory_properties",
+    "units.bitonic_sorter.properties",
+    "units.hash_bank_mapper.properties",
+    "units.token_selector.properties",
+    "units.data_aligner.properties",
+    "arith.block_properties",
+    "arith.function_properties",
+    "arith.lane_properties",
+    "units.dot_product_unit.properties",
+    "units.vector_unit.properties",
+    "units.softmax_unit.properties",
+    "units.layer_norm_unit.properties",
+    "units.dot_product_array.properties",
+    "core.properties",
 )
 
 
 def properties(units=(), quick=False):
     """The properties of some units (of all, if none is named); raises ``ValueError`` for a unit that has none."""
-    found = [prop for module in MODULES
-             for prop in importlib.import_module(f"verif.formal.units.{module}").PROPERTIES]
+    found = [prop for module in MODULES for prop in importlib.import_module(f"verif.{module}").PROPERTIES]
     known = dict.fromkeys(prop.unit for prop in found)
     for unit in units:
         if unit not in known:

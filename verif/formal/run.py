@@ -91,11 +91,19 @@ def _kept(folder):
 
 def _digest(prop, checker, folder):
     """Of all that the outcome depends on: the circuit, what is enumerated, the engine and the code that runs it."""
-    digest = hashlib.sha256(repr((
-        prop.engine, prop.depth, prop.reach, [each.__name__ for each in prop.free],
-        [(name, width, words) for name, (width, words) in checker.enumerated.items()],
-        list(checker.claims), list(checker.covers),
-    )).encode())
+    digest = hashlib.sha256(
+        repr(
+            (
+                prop.engine,
+                prop.depth,
+                prop.reach,
+                [each.__name__ for each in prop.free],
+                [(name, width, words) for name, (width, words) in checker.enumerated.items()],
+                list(checker.claims),
+                list(checker.covers),
+            )
+        ).encode()
+    )
     here = Path(__file__).parent
     sources = [here / name for name in ("run.py", "solver.py", "netlist.py", "aig.py", "exhaustive.py", "simulation.c")]
     for path in (folder / "design.v", folder / "checker.il", *sources):
@@ -140,6 +148,7 @@ def _solve(engine):
         answer = engine(path, prop)
         unless_it_holds = _unless_it_holds(answer, prop, checker, graph, folder)
         return unless_it_holds or _if_covered(answer.depth, prop, checker, graph, folder)
+
     return solve
 
 

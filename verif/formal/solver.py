@@ -23,7 +23,12 @@ def _run(path, commands, timeout):
     command = f"read_aiger {path.name}; {commands}; print_status"
     try:
         run = subprocess.run(
-            [abc_program(), "-c", command], capture_output=True, text=True, cwd=path.parent, timeout=timeout + 30, check=False
+            [abc_program(), "-c", command],
+            capture_output=True,
+            text=True,
+            cwd=path.parent,
+            timeout=timeout + 30,
+            check=False,
         )
         log = run.stdout + run.stderr
     except subprocess.TimeoutExpired:

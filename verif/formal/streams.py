@@ -35,8 +35,21 @@ def stable(c, *, unless=0, **streams):
         c.cover(f"{name} is stalled", c.register(stream.valid & ~stream.ready, f"{name}_was_stalled"))
 
 
-def one_to_one(c, source, sink, *, capacity, latency, name="beat", expected=None, shown=bits, queueing=False,
-               full_rate=True, bounded_wait=True, full=True):
+def one_to_one(
+    c,
+    source,
+    sink,
+    *,
+    capacity,
+    latency,
+    name="beat",
+    expected=None,
+    shown=bits,
+    queueing=False,
+    full_rate=True,
+    bounded_wait=True,
+    full=True,
+):
     """Claim that every beat of ``source`` comes out of ``sink`` once, in order, right, and in time.
 
     At most ``capacity`` beats are inside. ``expected`` makes the payload that must come out of the one that went in
@@ -76,7 +89,11 @@ def one_to_one(c, source, sink, *, capacity, latency, name="beat", expected=None
     with m.If(start):
         beats_ahead = inside - delivered
         m.d.sync += [
-            following.eq(1), ahead.eq(beats_ahead), wanted.eq(now), chances.eq(0), age.eq(1),
+            following.eq(1),
+            ahead.eq(beats_ahead),
+            wanted.eq(now),
+            chances.eq(0),
+            age.eq(1),
             bound.eq(latency + beats_ahead if queueing else max(latency, 1)),
         ]
     with m.Elif(following):
@@ -90,8 +107,10 @@ def one_to_one(c, source, sink, *, capacity, latency, name="beat", expected=None
     if latency == 0:
         c.claim(f"{name}: the right payload on its way through", ~(passes & sink.valid) | (given == now))
     if bounded_wait:
-        c.claim(f"{name}: out within {latency} clocks" + (" and one a beat ahead" if queueing else ""),
-                ~due | (is_next & sink.valid))
+        c.claim(
+            f"{name}: out within {latency} clocks" + (" and one a beat ahead" if queueing else ""),
+            ~due | (is_next & sink.valid),
+        )
     c.claim(f"{name}: not before {latency} clocks", ~(is_next & sink.valid) | (age >= latency))
     c.cover(f"{name}: followed to the end", is_next & delivered)
 

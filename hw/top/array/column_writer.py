@@ -5,23 +5,25 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hw.block import Block
-from hw.formats import FP16
+from hw.lib.block import Block
+from hw.lib.formats import FP16
 from hw.top.array.plan import group_width, plan_layout
-from hw.top.core_parameters import CoreParameters
-from hw.top.port_layouts import value_write
-from hw.units.data_aligner import DataAligner
+from hw.top.layouts import value_write
+from hw.top.parameters import CoreParameters
+from hw.units.data_aligner.unit import DataAligner
 
 __all__ = ["ColumnWriter", "lane_write"]
 
 
 def lane_write(depth, n_lanes, n_banks):
     """One element for every bank, all at one word and lane."""
-    return data.StructLayout({
-        "elements": data.ArrayLayout(FP16.width, n_banks),
-        "address": max(1, ceil_log2(depth)),
-        "lane": ceil_log2(n_lanes),
-    })
+    return data.StructLayout(
+        {
+            "elements": data.ArrayLayout(FP16.width, n_banks),
+            "address": max(1, ceil_log2(depth)),
+            "lane": ceil_log2(n_lanes),
+        }
+    )
 
 
 class ColumnWriter(Block):
@@ -100,8 +102,14 @@ class ColumnWriter(Block):
         ]
         with m.If(self.start):
             m.d.sync += [
-                first.eq(self.destination), address.eq(self.destination),
-                place.eq(0), group.eq(0), slot.eq(0), lane.eq(0), chunk.eq(0), is_used.eq(1),
+                first.eq(self.destination),
+                address.eq(self.destination),
+                place.eq(0),
+                group.eq(0),
+                slot.eq(0),
+                lane.eq(0),
+                chunk.eq(0),
+                is_used.eq(1),
             ]
         with m.Elif(taken):
             m.d.sync += [place.eq(place + 1), lane.eq(Mux(ends_word, 0, lane + 1))]
@@ -113,7 +121,12 @@ class ColumnWriter(Block):
                     m.d.sync += is_used.eq(0)
             with m.If(ends_slot):
                 m.d.sync += [
-                    first.eq(first + 1), address.eq(first + 1),
-                    group.eq(0), slot.eq(slot + 1), lane.eq(0), chunk.eq(0), is_used.eq(1),
+                    first.eq(first + 1),
+                    address.eq(first + 1),
+                    group.eq(0),
+                    slot.eq(slot + 1),
+                    lane.eq(0),
+                    chunk.eq(0),
+                    is_used.eq(1),
                 ]
         return address, lane

@@ -4,12 +4,12 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.block import Block
-from hw.formats import FP16
-from hw.stream import StreamQueue
+from hw.lib.block import Block
+from hw.lib.formats import FP16
+from hw.lib.stream import StreamQueue
 from hw.top.array.plan import item_layout, plan_layout
-from hw.top.core_parameters import CoreParameters
-from hw.top.port_layouts import imem_write
+from hw.top.layouts import imem_write
+from hw.top.parameters import CoreParameters
 
 __all__ = ["GroupCollector"]
 
@@ -45,12 +45,18 @@ class GroupCollector(Block):
             "plan": In(plan_layout(p.sizes)),
             "places": In(stream.Signature(address)),
             "items": In(stream.Signature(item)),
-            "groups": Out(stream.Signature(data.StructLayout({
-                "elements": data.ArrayLayout(FP16.width, p.n_banks),
-                "address": address,
-                "position": range(p.row_word // p.n_banks),
-                "ends_row": 1,
-            }))),
+            "groups": Out(
+                stream.Signature(
+                    data.StructLayout(
+                        {
+                            "elements": data.ArrayLayout(FP16.width, p.n_banks),
+                            "address": address,
+                            "position": range(p.row_word // p.n_banks),
+                            "ends_row": 1,
+                        }
+                    )
+                )
+            ),
         }
 
     def circuit(self):
@@ -80,10 +86,14 @@ class GroupCollector(Block):
                 next_one.position.eq(counted),
                 next_one.address.eq(self.places.payload + (counted >> len(next_one.position))),
                 next_one.ends_row.eq(ends_row),
-                wants.eq(Mux(
-                    plan.kind.project & item.is_empty, 0, (group < plan.columns.n_full).replicate(self.n_banks)
-                    | (plan.columns.units & (group == plan.columns.n_full).replicate(self.n_banks))
-                )),
+                wants.eq(
+                    Mux(
+                        plan.kind.project & item.is_empty,
+                        0,
+                        (group < plan.columns.n_full).replicate(self.n_banks)
+                        | (plan.columns.units & (group == plan.columns.n_full).replicate(self.n_banks)),
+                    )
+                ),
             ]
         with m.If(moves & plan.kind.matmul & self.places.valid):
             m.d.sync += counted.eq(Mux(ends_row, 0, counted + 1))
@@ -95,8 +105,10 @@ class GroupCollector(Block):
             taken.eq(waiting.source.valid & waiting.source.ready),
             *(score.ready.eq(taken & wants[unit]) for unit, score in enumerate(self.scores)),
             *(getattr(found, name).eq(getattr(next_one, name)) for name in place.members),
-            *(element.eq(Mux(is_in, score.payload, 0))
-              for element, is_in, score in zip(found.elements, wants, self.scores, strict=True)),
+            *(
+                element.eq(Mux(is_in, score.payload, 0))
+                for element, is_in, score in zip(found.elements, wants, self.scores, strict=True)
+            ),
             waiting.source.payload.eq(found),
             self.groups.payload.eq(waiting.sink.payload),
             self.groups.valid.eq(waiting.sink.valid),

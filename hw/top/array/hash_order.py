@@ -5,10 +5,10 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hw.block import Block
+from hw.lib.block import Block
 from hw.top.array.plan import item_layout, plan_layout
-from hw.top.core_parameters import CoreParameters
-from hw.units.hash_bank_mapper import HashBankMapper
+from hw.top.parameters import CoreParameters
+from hw.units.hash_bank_mapper.unit import HashBankMapper
 
 __all__ = ["HashOrder"]
 

@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.block import Block
+from hw.lib.block import Block
 from hw.top.array.plan import item_layout, plan_layout
-from hw.top.core_parameters import CoreParameters
+from hw.top.parameters import CoreParameters
 
 __all__ = ["MaskFeeder"]
 

@@ -5,12 +5,12 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
-from golden.commands import FLAGS, Opcode, Projection
-from golden.core_sizes import words_for
-from hw.block import Block
+from golden.spec.commands import FLAGS, Opcode, Projection
+from golden.spec.sizes import words_for
+from hw.lib.block import Block
 from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.core_parameters import CoreParameters
-from hw.top.mask_walk import mask_address_width, used_slots
+from hw.top.parameters import CoreParameters
+from hw.top.rows.mask_scanner import mask_address_width, used_slots
 
 __all__ = ["ArrayPlan", "group_width", "item_layout", "plan_layout", "query_beats"]
 
@@ -31,9 +31,7 @@ def group_width(sizes):
 
 def item_layout(sizes):
     """What the array does next: a row, or of a row one group; is_empty, if there is no such row or no such column."""
-    return data.StructLayout({
-        "row": max(1, ceil_log2(sizes.max_tokens)), "group": group_width(sizes), "is_empty": 1,
-    })
+    return data.StructLayout({"row": max(1, ceil_log2(sizes.max_tokens)), "group": group_width(sizes), "is_empty": 1})
 
 
 def plan_layout(sizes):
@@ -44,37 +42,47 @@ def plan_layout(sizes):
     wmem_width = max(1, ceil_log2(sizes.wmem_depth))
     slot_width = ceil_log2(sizes.key_slots)
     n_beats = query_beats(sizes)
-    return data.StructLayout({
-        "kind": data.StructLayout({"matmul": 1, "sddmm": 1, "project": 1, "to_values": 1}),
-        "query": data.StructLayout({
-            "last_word": range(max(2, words_for(sizes.max_dim, sizes.row_word))),  # words a row, less one
-            "elements": n_beats * sizes.n_lanes - 1,  # those of the last word that belong to the row, from 1 on
-            "last": n_beats,                      # the last word's beat that ends the dot product
-            "bias": n_beats - 1,                  # the last word's beat that is the bias, from 1 on
-            "bias_follows": 1,                    # the bias needs a transfer of its own
-        }),
-        "weight_base": wmem_width,
-        "weight_stride": wmem_width,
-        "mask": data.StructLayout({
-            "is_common": 1,                       # one row serves all
-            "first": mask_address_width(sizes),
-            "slots": sizes.key_slots - 1,         # those with keys, from 1 on
-        }),
-        "columns": data.StructLayout({
-            "full": sizes.array_slots,            # slots that all units have
-            "partial": sizes.array_slots,         # the slot behind them, which only some units have
-            "units": sizes.n_banks - 1,           # those units, among all but the last
-            "n_full": group_width(sizes),
-            "last": group_width(sizes),           # last group with columns
-        }),
-        "last_group": group_width(sizes),         # last group that is written
-        "hash": data.StructLayout({
-            "last_slot": slot_width,
-            "shift": range(slot_width + 1),       # bits that a hashed index has less than the largest one
-        }),
-        "last_chunk": range(max(2, sizes.max_head_dim)),  # words of each key or value that are written, less one
-        "last_lane": ceil_log2(max(sizes.n_lanes, sizes.simd_lanes)),
-    })
+    return data.StructLayout(
+        {
+            "kind": data.StructLayout({"matmul": 1, "sddmm": 1, "project": 1, "to_values": 1}),
+            "query": data.StructLayout(
+                {
+                    "last_word": range(max(2, words_for(sizes.max_dim, sizes.row_word))),  # words a row, less one
+                    "elements": n_beats * sizes.n_lanes - 1,  # those of the last word that belong to the row, from 1 on
+                    "last": n_beats,  # the last word's beat that ends the dot product
+                    "bias": n_beats - 1,  # the last word's beat that is the bias, from 1 on
+                    "bias_follows": 1,  # the bias needs a transfer of its own
+                }
+            ),
+            "weight_base": wmem_width,
+            "weight_stride": wmem_width,
+            "mask": data.StructLayout(
+                {
+                    "is_common": 1,  # one row serves all
+                    "first": mask_address_width(sizes),
+                    "slots": sizes.key_slots - 1,  # those with keys, from 1 on
+                }
+            ),
+            "columns": data.StructLayout(
+                {
+                    "full": sizes.array_slots,  # slots that all units have
+                    "partial": sizes.array_slots,  # the slot behind them, which only some units have
+                    "units": sizes.n_banks - 1,  # those units, among all but the last
+                    "n_full": group_width(sizes),
+                    "last": group_width(sizes),  # last group with columns
+                }
+            ),
+            "last_group": group_width(sizes),  # last group that is written
+            "hash": data.StructLayout(
+                {
+                    "last_slot": slot_width,
+                    "shift": range(slot_width + 1),  # bits that a hashed index has less than the largest one
+                }
+            ),
+            "last_chunk": range(max(2, sizes.max_head_dim)),  # words of each key or value that are written, less one
+            "last_lane": ceil_log2(max(sizes.n_lanes, sizes.simd_lanes)),
+        }
+    )
 
 
 class ArrayPlan(Block):

@@ -4,12 +4,12 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.block import Block
-from hw.formats import FP16
+from hw.lib.block import Block
+from hw.lib.formats import FP16
 from hw.top.array.plan import item_layout, plan_layout, query_beats
-from hw.top.core_parameters import CoreParameters
-from hw.top.port_layouts import imem_write
-from hw.top.row_places import RowPlaces
+from hw.top.layouts import imem_write
+from hw.top.parameters import CoreParameters
+from hw.top.rows.row_address_generator import RowAddressGenerator
 
 __all__ = ["QueryFeeder"]
 
@@ -25,7 +25,7 @@ class QueryFeeder(Block):
     """
 
     Parameters = CoreParameters
-    latency = RowPlaces.latency + 1
+    latency = RowAddressGenerator.latency + 1
     members_doc = {
         "rows": "rows to be read",
         "source": "constant while there are rows: where the matrix is in IMEM",
@@ -63,7 +63,7 @@ class QueryFeeder(Block):
 
     def _ask(self, m):
         """Addresses of the words of each row."""
-        m.submodules.placing = placing = RowPlaces(
+        m.submodules.placing = placing = RowAddressGenerator(
             max_tokens=self.max_tokens, imem_depth=self.imem_depth, n_matrices=1
         )
         index = Signal.like(self.plan.last_word, name="index")

@@ -1,0 +1,1 @@
+"""Floating-point arithmetic and functions on integers, bit for bit."""

@@ -1,0 +1,175 @@
+"""Floating-point words as exact integers: decode, round once, encode (NumPy, vectorised)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "Format",
+    "FP16",
+    "BF16",
+    "FP32",
+    "FP64",
+    "FORMATS",
+    "Decoded",
+    "decode",
+    "round_pack",
+    "bit_length",
+    "to_float64",
+    "from_float64",
+    "is_nan",
+    "equal_or_nan",
+]
+
+
+@dataclass(frozen=True)
+class Format:
+    """An IEEE-style binary format; `bias` and the words of its specials follow from the two widths."""
+
+    name: str
+    exponent_width: int
+    fraction_width: int
+
+    @property
+    def width(self):
+        return 1 + self.exponent_width + self.fraction_width
+
+    @property
+    def bias(self):
+        return (1 << (self.exponent_width - 1)) - 1
+
+    @property
+    def max_exponent(self):
+        """The exponent field of infinities."""
+        return (1 << self.exponent_width) - 1
+
+    @property
+    def infinity(self):
+        return self.max_exponent << self.fraction_width
+
+    @property
+    def nan(self):
+        return self.infinity | 1 << (self.fraction_width - 1)
+
+    @property
+    def sign_bit(self):
+        return 1 << (self.width - 1)
+
+    @property
+    def dtype(self):
+        """The unsigned NumPy type that holds one word."""
+        return np.dtype(f"uint{self.width}")
+
+
+FP16 = Format("fp16", 5, 10)
+BF16 = Format("bf16", 8, 7)
+FP32 = Format("fp32", 8, 23)
+FP64 = Format("fp64", 11, 52)
+FORMATS = {fmt.name: fmt for fmt in (FP16, BF16, FP32, FP64)}
+
+
+class Decoded(NamedTuple):
+    """A finite word is `(-1)**sign * significand * 2**exponent`, exactly; significand 0 for NaN and Inf."""
+
+    sign: np.ndarray  # int64, 0 or 1
+    significand: np.ndarray  # int64, hidden one included
+    exponent: np.ndarray  # int64, weight of the significand's least significant bit
+    is_nan: np.ndarray
+    is_inf: np.ndarray
+    is_zero: np.ndarray
+    field: np.ndarray  # int64, the exponent field, at least 1 (subnormals share the exponent of 1)
+
+
+def decode(fmt, bits):
+    """Split words of `fmt` (any integer array) into exact integers and flags."""
+    word = np.asarray(bits).astype(np.uint64)
+    fraction = (word & np.uint64((1 << fmt.fraction_width) - 1)).astype(np.int64)
+    field = (word >> np.uint64(fmt.fraction_width) & np.uint64((1 << fmt.exponent_width) - 1)).astype(np.int64)
+    sign = (word >> np.uint64(fmt.width - 1) & np.uint64(1)).astype(np.int64)
+    special = field == (1 << fmt.exponent_width) - 1
+    significand = np.where(field > 0, fraction | 1 << fmt.fraction_width, fraction)
+    field = np.maximum(field, 1)
+    return Decoded(
+        sign=sign,
+        significand=np.where(special, 0, significand),
+        exponent=field - fmt.bias - fmt.fraction_width,
+        is_nan=special & (fraction != 0),
+        is_inf=special & (fraction == 0),
+        is_zero=significand == 0,
+        field=field,
+    )
+
+
+def bit_length(value):
+    """Bits needed for each non-negative integer (0 for 0), exact up to 64 bits."""
+    rest = np.array(value, dtype=np.uint64)
+    length = np.zeros(rest.shape, dtype=np.int64)
+    for step in (32, 16, 8, 4, 2, 1):
+        upper = rest >> np.uint64(step)
+        tall = upper != 0
+        length += np.where(tall, step, 0)
+        rest = np.where(tall, upper, rest)
+    return length + (rest != 0)
+
+
+def round_pack(fmt, sign, magnitude, exponent, sticky=False, *, nan=False, inf=False):
+    """Words of `fmt` nearest to `(-1)**sign * magnitude * 2**exponent`, ties to even.
+
+    `magnitude` is below 2**64; `sticky` says that the true value lies strictly between `magnitude` and
+    `magnitude + 1`, and is only meaningful where at least one bit is rounded away. Subnormal results are
+    rounded at their own quantum; overflow gives infinity; zero keeps `sign`. `nan` and `inf` override the
+    number with the canonical NaN and with the infinity of that sign; `nan` wins.
+    """
+    sign, magnitude, exponent, sticky, nan, inf = np.broadcast_arrays(sign, magnitude, exponent, sticky, nan, inf)
+    magnitude = magnitude.astype(np.uint64)
+    sticky = sticky.astype(bool)
+    lowest = 1 - fmt.bias
+    leading = np.maximum(exponent.astype(np.int64) + bit_length(magnitude) - 1, lowest)
+    drop = leading - fmt.fraction_width - exponent.astype(np.int64)
+    drop = np.where((magnitude == 0) & ~sticky, 0, drop)
+    if np.any(sticky & (drop < 1)):
+        raise ValueError("sticky is only defined where at least one bit is rounded away")
+
+    # Shifts by 64 and more are undefined: what lies that far below goes into the sticky bit.
+    one = np.uint64(1)
+    sticky = sticky | (magnitude != 0) & (drop > 64) | (magnitude & one != 0) & (drop == 64)
+    magnitude = np.where(drop > 64, 0, np.where(drop == 64, magnitude >> one, magnitude)).astype(np.uint64)
+    right = np.clip(drop, 0, 63).astype(np.uint64)
+    below_half = np.maximum(right, one) - one
+    kept = (magnitude >> right) << np.clip(-drop, 0, 63).astype(np.uint64)
+    half = (magnitude >> below_half & one != 0) & (drop > 0)
+    rest = (magnitude & ((one << below_half) - one) != 0) | sticky
+    up = half & (rest | (kept & one != 0))
+
+    # The hidden one adds 1 to the exponent field, and so does a carry out of the rounding.
+    word = ((leading + fmt.bias - 1) << fmt.fraction_width) + kept.astype(np.int64) + up
+    word = np.where((magnitude == 0) & ~sticky, 0, np.minimum(word, fmt.infinity))
+    word = np.where(inf, fmt.infinity, word).astype(np.uint64)
+    word |= sign.astype(np.uint64) << np.uint64(fmt.width - 1)
+    return np.where(nan, np.uint64(fmt.nan), word).astype(fmt.dtype)
+
+
+def is_nan(fmt, bits):
+    """Which words are NaNs."""
+    return decode(fmt, bits).is_nan
+
+
+def equal_or_nan(fmt, left, right):
+    """Which words are the same bits, any NaN matching any NaN."""
+    return (np.asarray(left) == np.asarray(right)) | (is_nan(fmt, left) & is_nan(fmt, right))
+
+
+def to_float64(fmt, bits):
+    """The exact values of words of FP16, BF16 or FP32."""
+    number = decode(fmt, bits)
+    value = np.ldexp(number.significand.astype(np.float64), number.exponent.astype(np.int32))
+    value = np.where(number.is_inf, np.inf, value)
+    value = np.where(number.is_nan, np.nan, value)
+    return np.copysign(value, np.where(number.sign == 1, -1.0, 1.0))
+
+
+def from_float64(fmt, value):
+    """The words of `fmt` nearest to float64 values, one rounding."""
+    number = decode(FP64, np.asarray(value, dtype=np.float64).view(np.uint64))
+    return round_pack(fmt, number.sign, number.significand, number.exponent, nan=number.is_nan, inf=number.is_inf)

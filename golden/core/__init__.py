@@ -1,0 +1,1 @@
+"""What the core computes: commands, memories, streams, checks."""

@@ -1,0 +1,106 @@
+"""What the core's dot-product array computes: MATMUL, PROJECT and SDDMM."""
+
+import numpy as np
+
+from golden.core.memories import Kept, Words
+from golden.spec.sizes import words_for
+from golden.units.dot_product_unit import dot_products
+from golden.units.hash_bank_mapper import BankMap
+
+__all__ = ["matmul", "project", "run_time_map", "sddmm"]
+
+_CHUNK = 1 << 16
+"""Products at a time: few enough for the arrays to stay in a processor's cache."""
+
+_ONE = 0x3C00
+
+
+def run_time_map(sizes, n_columns, multiplier):
+    """The hash of a command: the multiplier's bit 0 is taken as 1, and n_columns is rounded up to full banks.
+
+    The hardware has one multiplier of ``hash_width`` bits and shifts the index left, the address right by what w is
+    less than that: ``(j << s) * k mod 2**(w + s)`` is ``(j * k mod 2**w) << s``.
+    """
+    n_columns = sizes.n_banks * sizes.slots_of(n_columns)
+    return BankMap(n_columns=n_columns, n_banks=sizes.n_banks, multiplier=multiplier | 1)
+
+
+def _queries(memories, command, rows, n_lanes):
+    """Rows as beats [rows, beats, lanes], filled up with zeros; the beat of a bias multiplies its lane 0 with 1."""
+    n_beats = words_for(command.n_in, n_lanes)
+    words = memories.rows(command.source, command.source_stride, rows, command.n_in).padded(n_beats * n_lanes)
+    if command.has("bias"):
+        words = words.padded((n_beats + 1) * n_lanes)
+        words.data[:, n_beats * n_lanes] = _ONE
+        n_beats += 1
+    return words.reshape(len(rows), n_beats, n_lanes)
+
+
+def _dots(query, key, query_index, key_index):
+    """FP16 dot products of pairs of rows of ``query`` and ``key`` [n, beats, lanes]."""
+    step = max(1, _CHUNK // query.data[0].size) if len(query.data) else 1
+    values = [np.zeros(0, np.uint16)]
+    for low in range(0, len(query_index), step):
+        part = slice(low, low + step)
+        values.append(dot_products(query.data[query_index[part]], key.data[key_index[part]], format="fp16").narrow)
+    whole = [words.defined.all(axis=(1, 2)) for words in (query, key)]
+    return Words(np.concatenate(values), whole[0][query_index] & whole[1][key_index])
+
+
+def _product(memories, command, rows):
+    """Rows times the weights, [rows, n_out]."""
+    sizes = memories.sizes
+    query = _queries(memories, command, rows, sizes.n_lanes)
+    slots = words_for(command.n_out, sizes.n_banks)
+    weights = memories.bank_words(memories.wmem, command.bank_address, query.data.shape[1], slots)
+    column = np.arange(command.n_out)
+    weights = weights[column % sizes.n_banks, column // sizes.n_banks]
+    pairs = np.divmod(np.arange(len(rows) * command.n_out), command.n_out)
+    return _dots(query, weights, *pairs).reshape(len(rows), command.n_out)
+
+
+def matmul(memories, command, rows):
+    """Rows times weights into IMEM, in whole groups of n_banks elements: those beyond n_out are zeros."""
+    sizes = memories.sizes
+    product = _product(memories, command, rows)
+    product = product.padded(words_for(command.n_out, sizes.n_banks) * sizes.n_banks)
+    memories.write_rows(command.destination, command.destination_stride, rows, product)
+    n_beats = words_for(command.n_in, sizes.n_lanes) + command.has("bias")
+    return {"array_beats": len(rows) * command.n_out * n_beats}
+
+
+def project(memories, command, to_keys):
+    """All rows times weights into the banks of keys or values; slots without a row get zeros, and so does the pad."""
+    sizes = memories.sizes
+    rows = np.arange(command.n_rows)
+    memory, lanes = (memories.wmem, sizes.n_lanes) if to_keys else (memories.vmem, sizes.simd_lanes)
+    chunks, slots = words_for(command.n_out, lanes), sizes.slots_of(command.n_rows)
+    product = _product(memories, command, rows).padded(chunks * lanes).reshape(len(rows), chunks, lanes)
+    columns, exists = run_time_map(sizes, command.n_rows, command.multiplier).column(
+        np.arange(sizes.n_banks)[:, None], np.arange(slots)
+    )
+    exists &= columns < command.n_rows
+    placed = product[np.where(exists, columns, 0)]
+    placed.data[~exists], placed.defined[~exists] = 0, True
+    where = command.destination + np.arange(chunks) * slots + np.arange(slots)[:, None]
+    memory[:, where] = placed
+    n_beats = words_for(command.n_in, sizes.n_lanes) + command.has("bias")
+    return {"array_beats": len(rows) * command.n_out * n_beats}
+
+
+def sddmm(memories, command, rows, bits):
+    """Scores of rows with the keys that ``bits`` [rows, banks, slots] keeps."""
+    sizes = memories.sizes
+    kept, slots = Kept.of(bits), bits.shape[2]
+    query = _queries(memories, command, rows, sizes.n_lanes)
+    n_beats = query.data.shape[1]
+    keys = memories.bank_words(memories.wmem, command.bank_address, n_beats, slots)
+    keys = keys.reshape(-1, n_beats, sizes.n_lanes)
+    scores = _dots(query, keys, kept.row, kept.bank * slots + kept.slot)
+    memories.scores[kept.bank, command.destination + kept.position] = scores
+    n_scores = len(kept.row)
+    return {
+        "array_beats": n_scores * n_beats,
+        "scores": n_scores,
+        "skipped_scores": len(rows) * command.n_out - n_scores,
+    }

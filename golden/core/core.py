@@ -1,0 +1,180 @@
+"""The core: executes command streams one command after the other, bit for bit.
+
+The hardware runs commands at the same time where that makes no difference; so this order is what it means. Errors are
+those of :mod:`golden.core.checks`.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from golden.core import array as core_array
+from golden.core import vector as core_vector
+from golden.core.checks import Known, check
+from golden.core.memories import Memories, Words
+from golden.core.streams import TokenCompare, load, n_load_beats, store
+from golden.spec.commands import ErrorCode, Memory, Opcode, Projection
+from golden.spec.counters import COUNTERS, DEPENDS_ON_TIME
+
+__all__ = ["Core", "Refusal", "Run", "StoreBeats"]
+
+_MASKED = (Opcode.SDDMM, Opcode.SOFTMAX, Opcode.SPMM)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why the core stopped, and at which command: their numbers count all that were taken since reset, from 0."""
+
+    code: ErrorCode
+    command: int
+
+
+@dataclass
+class StoreBeats:
+    """Beats of the store stream in order."""
+
+    values: np.ndarray  # uint16 [n, row_word]
+    defined: np.ndarray  # bool, the same shape: False where the hardware may send anything
+    last: np.ndarray  # bool [n]
+    command: np.ndarray  # number of the command that stores
+
+    @classmethod
+    def join(cls, parts, row_word):
+        """One after the other; parts are ``(number, Words)``."""
+        words = [words for _, words in parts]
+        lengths = [len(each.data) for each in words]
+        last = np.zeros(sum(lengths), bool)
+        last[np.cumsum(lengths, dtype=np.int64) - 1] = True
+        return cls(
+            np.concatenate([np.zeros((0, row_word), np.uint16), *(each.data for each in words)]),
+            np.concatenate([np.zeros((0, row_word), bool), *(each.defined for each in words)]),
+            last,
+            np.repeat([number for number, _ in parts], lengths).astype(np.int64),
+        )
+
+
+@dataclass
+class Run:
+    """What came of some commands."""
+
+    executed: list = field(default_factory=list)  # of each command, whether it was executed
+    refusals: list = field(default_factory=list)  # of each that made the core stop
+    store: StoreBeats | None = None
+    load_beats: int = 0  # beats that were taken from the load stream
+
+
+class Core:
+    """A core after reset. ``execute`` may be called again and goes on where it was.
+
+    ``memories``, ``known`` (what may be used: rows of masks, masses, the token list), ``refusal`` (None, or why
+    commands are dropped until a CLEAR), ``counters`` (those that do not depend on time) and ``uncertain_from`` are its
+    state. The latter is the number of the first command that was told by a mask with undefined bits what to do, None if
+    there is none: what the hardware does from there on is not known.
+    """
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+        self.memories = Memories(sizes)
+        self.known = Known([0] * sizes.n_masks)
+        self.compare = TokenCompare(sizes)
+        self.refusal = None
+        self.n_commands = 0
+        self.counters = self._zeros()
+        self.uncertain_from = None
+
+    @staticmethod
+    def _zeros():
+        return {name: 0 for name in COUNTERS if name not in DEPENDS_ON_TIME}
+
+    def execute(self, commands, load_beats=()):
+        """Run commands on the beats [n, row_word] of the load stream, of which those not needed are left over.
+
+        A refused command and those dropped until a legal CLEAR take no beats and change nothing.
+        """
+        beats = np.asarray(load_beats, np.uint16).reshape(-1, self.sizes.row_word)
+        run, stored = Run(), []
+        for command in commands:
+            number = self.n_commands
+            self.n_commands += 1
+            is_executed = self._accepts(command, number, run)
+            run.executed.append(is_executed)
+            if not is_executed:
+                continue
+            self._count(commands=1)
+            if command.opcode == Opcode.STORE:
+                stored.append((number, self._store(command)))
+            elif command.opcode in (Opcode.LOAD, Opcode.CTR):
+                run.load_beats += self._load(command, number, beats[run.load_beats :])
+            elif command.opcode != Opcode.CLEAR:
+                self._compute(command, number)
+            if command.opcode == Opcode.CLEAR and command.function == 1:
+                self.counters = self._zeros()
+        run.store = StoreBeats.join(stored, self.sizes.row_word)
+        return run
+
+    def _accepts(self, command, number, run):
+        code = check(command, self.sizes, self.known)
+        if self.refusal is not None:
+            if command.opcode != Opcode.CLEAR or code != ErrorCode.NONE:
+                return False
+            self.refusal = None
+        if code != ErrorCode.NONE:
+            self.refusal = Refusal(code, number)
+            run.refusals.append(self.refusal)
+        return code == ErrorCode.NONE
+
+    def _count(self, **steps):
+        for name, step in steps.items():
+            self.counters[name] = (self.counters[name] + step) % (1 << 32)
+
+    def _load(self, command, number, beats):
+        is_compare = command.opcode == Opcode.CTR
+        needed = self.compare.n_beats if is_compare else n_load_beats(command, self.sizes)
+        if len(beats) < needed:
+            raise ValueError(f"load_beats must hold {needed} beats for command {number}, only {len(beats)} are left")
+        if is_compare:
+            self.known.tokens = self.compare.tokens(beats[:needed], command.theta, command.has("restart"))
+        else:
+            load(self.memories, command, beats[:needed], self.known)
+        self._count(load_beats=needed)
+        return needed
+
+    def _store(self, command):
+        if command.function == Memory.COUNTERS:
+            return self._counter_beats()
+        words = store(self.memories, command, self.known)
+        self._count(store_beats=len(words.data))
+        return words
+
+    def _counter_beats(self):
+        """One beat a counter, low half first; those that depend on time are undefined."""
+        words = Words.known(np.zeros((len(COUNTERS), self.sizes.row_word)))
+        for index, name in enumerate(COUNTERS):
+            value = self.counters.get(name, 0)
+            words.data[index, :2] = value & 0xFFFF, value >> 16
+            words.defined[index, :2] = name in self.counters
+        return words
+
+    def _compute(self, command, number):
+        memories, known, opcode = self.memories, self.known, command.opcode
+        rows = np.arange(command.n_rows)
+        if command.has("gated"):
+            rows = np.array(known.tokens, np.int64)
+            self._count(skipped_rows=command.n_rows - len(rows))
+        if opcode in _MASKED:
+            bits = memories.mask_bits(command.mask, rows, self.sizes.slots_of(command.n_out))
+            if not bits.defined.all() and self.uncertain_from is None:
+                self.uncertain_from = number
+            step = {Opcode.SDDMM: core_array.sddmm, Opcode.SOFTMAX: core_vector.softmax, Opcode.SPMM: core_vector.spmm}
+            counts = step[opcode](memories, command, rows, bits.data)
+        elif opcode == Opcode.MATMUL:
+            counts = core_array.matmul(memories, command, rows)
+        elif opcode == Opcode.PROJECT:
+            counts = core_array.project(memories, command, command.function == Projection.KEYS)
+        else:
+            step = {Opcode.ELEMENTWISE: core_vector.elementwise, Opcode.LAYER_NORM: core_vector.layer_norm}
+            counts = step[opcode](memories, command, rows)
+        self._count(**counts)
+        if command.has("make_mask"):
+            known.mask_count[command.mask_out] = max(known.mask_count[command.mask_out], command.n_rows)
+            known.mass_count = max(known.mass_count, command.n_rows)

@@ -1,0 +1,105 @@
+"""The core's memories, with a mark at every element that says whether it was ever written with something defined."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Kept", "Memories", "Words"]
+
+
+@dataclass
+class Words:
+    """Words and, of the same shape, which of them are defined; the data of the others does not matter."""
+
+    data: np.ndarray
+    defined: np.ndarray
+
+    @classmethod
+    def undefined(cls, *shape, dtype=np.uint16):
+        return cls(np.zeros(shape, dtype), np.zeros(shape, bool))
+
+    @classmethod
+    def known(cls, data, dtype=np.uint16):
+        data = np.asarray(data).astype(dtype)
+        return cls(data, np.ones(data.shape, bool))
+
+    def __getitem__(self, index):
+        return Words(self.data[index], self.defined[index])
+
+    def __setitem__(self, index, words):
+        self.data[index] = words.data
+        self.defined[index] = words.defined
+
+    def copy(self):
+        return Words(self.data.copy(), self.defined.copy())
+
+    def reshape(self, *shape):
+        return Words(self.data.reshape(*shape), self.defined.reshape(*shape))
+
+    def padded(self, length):
+        """With zeros after the last axis' elements, up to a length."""
+        fill = [(0, 0)] * (self.data.ndim - 1) + [(0, length - self.data.shape[-1])]
+        return Words(np.pad(self.data, fill), np.pad(self.defined, fill, constant_values=True))
+
+
+class Kept(NamedTuple):
+    """The kept elements of a hash-encoded matrix, bank after bank, in a bank row after row, in a row by rising slot."""
+
+    row: np.ndarray  # position of the row among those processed
+    bank: np.ndarray
+    slot: np.ndarray
+    position: np.ndarray  # in its bank, counted from 0
+
+    @classmethod
+    def of(cls, bits):
+        """Those of ``bits`` [rows, banks, slots]."""
+        bank, row, slot = np.nonzero(bits.transpose(1, 0, 2))
+        count = bits.sum(axis=(0, 2))
+        return cls(row, bank, slot, np.arange(len(bank)) - np.repeat(np.cumsum(count) - count, count))
+
+
+class Memories:
+    """All memories, undefined at first.
+
+    ``imem`` [words, W], ``wmem`` [banks, words, L], ``vmem`` [banks, words, S], ``scores`` and ``probabilities``
+    [banks, words], ``mask`` [rows, banks * slots] of bits, ``mass`` [tokens].
+    """
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+        banks = sizes.n_banks
+        self.imem = Words.undefined(sizes.imem_depth, sizes.row_word)
+        self.wmem = Words.undefined(banks, sizes.wmem_depth, sizes.n_lanes)
+        self.vmem = Words.undefined(banks, sizes.vmem_depth, sizes.simd_lanes)
+        self.scores = Words.undefined(banks, sizes.omem_depth)
+        self.probabilities = Words.undefined(banks, sizes.omem_depth)
+        self.mask = Words.undefined(sizes.mask_rows, banks * sizes.key_slots, dtype=bool)
+        self.mass = Words.undefined(sizes.max_tokens)
+
+    def _elements(self, first, stride, rows, n):
+        row_word = self.sizes.row_word
+        return ((first + np.asarray(rows, np.int64) * stride) * row_word)[:, None] + np.arange(n)
+
+    def rows(self, first, stride, rows, n):
+        """The first n elements of rows of a matrix in IMEM, [rows, n]."""
+        return self.imem.reshape(-1)[self._elements(first, stride, rows, n)]
+
+    def write_rows(self, first, stride, rows, words):
+        """Replace the first elements of rows of a matrix in IMEM by ``words`` [rows, n]."""
+        self.imem.reshape(-1)[self._elements(first, stride, rows, words.data.shape[1])] = words
+
+    def mask_row_numbers(self, mask, rows):
+        """Where rows of a mask are in the mask memory: mask 0 has one row for all."""
+        rows = np.asarray(rows, np.int64)
+        return rows * 0 if mask == 0 else 1 + (mask - 1) * self.sizes.max_tokens + rows
+
+    def mask_bits(self, mask, rows, slots):
+        """Bits of rows of a mask, [rows, banks, slots]; those of higher slots are left out."""
+        bits = self.mask[self.mask_row_numbers(mask, rows)]
+        return bits.reshape(len(rows), self.sizes.n_banks, self.sizes.key_slots)[:, :, :slots]
+
+    def bank_words(self, memory, first, n_words, slots):
+        """A matrix in banks whose word i of slot a is at ``first + i * slots + a``: [banks, slots, n_words, ...]."""
+        where = first + np.arange(n_words) * slots + np.arange(slots)[:, None]
+        return memory[:, where]

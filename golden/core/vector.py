@@ -1,0 +1,105 @@
+"""What the core computes on rows beside the array: SOFTMAX, SPMM, ELEMENTWISE and LAYER_NORM."""
+
+import numpy as np
+
+from golden.arith.elementwise import elementwise as lane_operation
+from golden.core.checks import has_two_operands
+from golden.core.memories import Kept, Words
+from golden.core.spmm import spmm as spmm_rows
+from golden.spec.sizes import words_for
+from golden.spec.vector_operations import VectorOp
+from golden.units.layer_norm_unit import layer_norm as normalised_rows
+from golden.units.softmax_unit import ONE
+from golden.units.softmax_unit import softmax as softmax_rows
+from golden.units.vector_unit import FUNCTIONS
+
+__all__ = ["elementwise", "layer_norm", "softmax", "spmm"]
+
+
+def _encoded(memory, first, bits):
+    """A hash-encoded matrix as dense rows [rows, banks * slots]; what is not kept is 0."""
+    kept = Kept.of(bits)
+    dense = Words.known(np.zeros(bits.shape))
+    dense[kept.row, kept.bank, kept.slot] = memory[kept.bank, first + kept.position]
+    return dense.reshape(_flat(bits).shape)
+
+
+def _flat(bits):
+    """[rows, banks, slots] as [rows, banks * slots], also for no rows."""
+    return bits.reshape(len(bits), bits.shape[1] * bits.shape[2])
+
+
+def softmax(memories, command, rows, bits):
+    """Probabilities of the kept scores of each row; with make_mask the bits of those that theta keeps, their mass."""
+    enable = _flat(bits)
+    scores = _encoded(memories.scores, command.source, bits)
+    factor = memories.mass[rows] if command.has("use_mass") else Words.known(np.full(len(rows), ONE))
+    result = softmax_rows(scores.data, enable, command.scale, command.theta, factor.data)
+    is_defined = scores.defined.all(axis=1) & factor.defined
+
+    kept = Kept.of(bits)
+    where = (kept.row, kept.bank, kept.slot)
+    values = Words(result.values.reshape(bits.shape)[where], is_defined[kept.row])
+    memories.probabilities[kept.bank, command.destination + kept.position] = values
+    if command.has("make_mask"):
+        sizes = memories.sizes
+        whole = np.zeros((len(rows), sizes.n_banks, sizes.key_slots), bool)
+        whole[:, :, : bits.shape[2]] = result.keep.reshape(bits.shape)
+        whole = _flat(whole)
+        # Bits that were not walked are 0, whatever the scores are.
+        known = np.broadcast_to(is_defined[:, None], whole.shape).copy()
+        walked = np.zeros((len(rows), sizes.n_banks, sizes.key_slots), bool)
+        walked[:, :, : bits.shape[2]] = bits
+        known |= ~_flat(walked)
+        memories.mask[memories.mask_row_numbers(command.mask_out, rows)] = Words(whole, known)
+        memories.mass[rows] = Words(result.retained_mass, is_defined)
+    return {}
+
+
+def spmm(memories, command, rows, bits):
+    """Probabilities times the values in the banks into IMEM, in whole groups of simd_lanes elements."""
+    sizes, slots = memories.sizes, bits.shape[2]
+    chunks = words_for(command.n_in, sizes.simd_lanes)
+    width = chunks * sizes.simd_lanes
+    mask = _flat(bits)
+    coefficients = _encoded(memories.probabilities, command.source, bits)
+    values = memories.bank_words(memories.vmem, command.bank_address, chunks, slots).reshape(-1, width)
+    engine, address = np.divmod(np.arange(sizes.n_banks * slots), slots)
+    result = np.zeros((len(rows), width), np.uint16)
+    if len(rows):
+        result = spmm_rows(coefficients.data, mask, values.data, engine, address, sizes.n_banks)[1]
+    is_defined = coefficients.defined.all(axis=1)[:, None] & (mask.astype(np.float32) @ ~values.defined == 0)
+    memories.write_rows(command.destination, command.destination_stride, rows, Words(result, is_defined))
+    steps = np.maximum(bits.sum(axis=2).max(axis=1), 1).sum() if len(rows) else 0
+    return {"vector_issues": int(steps) * chunks, "spmm_terms": int(bits.sum()) * chunks}
+
+
+def elementwise(memories, command, rows):
+    """One operation on every element of the words of rows of one or two matrices."""
+    sizes = memories.sizes
+    n = words_for(command.n_in, sizes.row_word) * sizes.row_word
+    left = memories.rows(command.source, command.source_stride, rows, n)
+    if has_two_operands(command):
+        right = memories.rows(command.source_2, command.source_2_stride, rows, n)
+        value = lane_operation(VectorOp(command.function), left.data, right.data, left.data)
+        result = Words(value.astype(np.uint16), left.defined & right.defined)
+    else:
+        result = Words(FUNCTIONS[VectorOp(command.function)](left.data), left.defined)
+    memories.write_rows(command.destination, command.destination_stride, rows, result)
+    return {"vector_issues": len(rows) * (n // sizes.row_word)}
+
+
+def layer_norm(memories, command, rows):
+    """Rows normalised over n_in elements, times gamma, plus beta; the last word's other elements are zeros.
+
+    Epsilon, as :func:`golden.units.layer_norm_unit.encode_epsilon` has it, is in the 18 low bits of the field ``scale``.
+    """
+    sizes, n = memories.sizes, command.n_in
+    values = memories.rows(command.source, command.source_stride, rows, n)
+    gamma, beta = (memories.rows(command.source_2, command.source_2_stride, [row], n) for row in (0, 1))
+    epsilon = command.scale & ((1 << 18) - 1)
+    result = normalised_rows(values.data, np.ones(values.data.shape, bool), gamma.data[0], beta.data[0], epsilon)
+    is_defined = values.defined.all(axis=1, keepdims=True) & gamma.defined & beta.defined
+    words = Words(result, is_defined).padded(words_for(n, sizes.row_word) * sizes.row_word)
+    memories.write_rows(command.destination, command.destination_stride, rows, words)
+    return {}

@@ -1,0 +1,1 @@
+"""Programs for the core: assembler, placement of data, handles."""

@@ -1,0 +1,232 @@
+"""Programs that move data: handles to what lies in the core's memories, loads and stores."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from golden.program import placement
+from golden.spec.commands import Command, Memory, Opcode
+from golden.spec.sizes import words_for
+from golden.units.hash_bank_mapper import default_multiplier
+
+__all__ = ["Banked", "DataProgram", "Encoded", "Matrix", "Stored", "Weights"]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows in IMEM."""
+
+    first: int
+    stride: int
+    n_rows: int
+    n: int
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of a dense product, and its bias, in the weight banks."""
+
+    first: int
+    n_in: int
+    n_out: int
+    has_bias: bool
+
+
+@dataclass(frozen=True)
+class Banked:
+    """Keys in the weight banks, or values in the value banks."""
+
+    first: int
+    n_rows: int
+    n: int
+    multiplier: int
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Scores or probabilities of the elements that a mask keeps."""
+
+    first: int
+    n_rows: int
+    n_keys: int
+    mask: int
+    gated: bool
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a STORE sends: the number of its command, and how to read its beats."""
+
+    command: int
+    read: object
+
+    def of(self, run):
+        """The stored words in a golden run that began with the program's first command."""
+        return self.read(run.store.values[self._beats(run)])
+
+    def defined(self, run):
+        """Which of them are defined."""
+        return self.read(np.where(run.store.defined[self._beats(run)], 0xFFFF, 0).astype(np.uint16)) != 0
+
+    def _beats(self, run):
+        chosen = run.store.command == self.command
+        if not chosen.any():
+            raise ValueError(f"command {self.command} stored nothing: it was refused, or dropped after another one was")
+        return chosen
+
+
+class DataProgram:
+    """Commands and what they take from the load stream; here those that move data."""
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+        self.commands = []
+        self.stored = []
+        self._beats = []
+        self._free = {"imem": 0, "wmem": 0, "vmem": 0, "scores": 0, "probabilities": 0}
+
+    @property
+    def load_beats(self):
+        """All beats of the load stream in order, [n, row_word]."""
+        return np.concatenate([np.zeros((0, self.sizes.row_word), np.uint16), *self._beats])
+
+    def beat_integers(self):
+        """The same as integers of 16 * row_word bits."""
+        return [int.from_bytes(beat.astype("<u2").tobytes(), "little") for beat in self.load_beats]
+
+    def results(self, run):
+        """What each STORE sent, in order: see :meth:`Stored.of`."""
+        return [stored.of(run) for stored in self.stored]
+
+    def split(self, values, last):
+        """What each STORE sent, from the beats [n, row_word] of a run in which none was refused, and their marks."""
+        ends = np.flatnonzero(last) + 1
+        parts = np.split(np.asarray(values), ends)[: len(ends)]
+        return [stored.read(part) for stored, part in zip(self.stored, parts, strict=True)]
+
+    def append(self, command, beats=None):
+        """Any command, with the beats [n, row_word] that it takes from the load stream."""
+        self.commands.append(command)
+        if beats is not None:
+            self._beats.append(np.asarray(beats, np.uint16).reshape(-1, self.sizes.row_word))
+
+    def place(self, memory, length, at=None):
+        """The first of ``length`` words of a memory that nothing else was given."""
+        first = self._free[memory] if at is None else at
+        self._free[memory] = max(self._free[memory], first + length)
+        return first
+
+    def multiplier(self, n, multiplier=None):
+        """The hash multiplier for n keys: the one given, or a default."""
+        return default_multiplier(max(n, self.sizes.n_banks)) if multiplier is None else multiplier
+
+    def matrix(self, n_rows, n, at=None):
+        """Room for rows in IMEM, one right after the other."""
+        stride = words_for(n, self.sizes.row_word)
+        return Matrix(self.place("imem", n_rows * stride, at), stride, n_rows, n)
+
+    def load_rows(self, rows, into=None):
+        rows = placement.fp16_words(rows)
+        into = into or self.matrix(*rows.shape)
+        self.append(
+            Command(
+                opcode=Opcode.LOAD,
+                function=Memory.ROWS,
+                n_rows=len(rows),
+                n_in=rows.shape[1],
+                destination=into.first,
+                destination_stride=into.stride,
+            ),
+            placement.row_beats(rows, self.sizes),
+        )
+        return into
+
+    def _load_banks(self, memory, function, words, at):
+        first = self.place(memory, len(words), at)
+        self.append(Command(opcode=Opcode.LOAD, function=function, n_rows=len(words), bank_address=first), words)
+        return first
+
+    def load_weights(self, weights, bias=None, at=None):
+        """Weights [n_in, n_out] and bias [n_out] of a dense product."""
+        words = placement.weight_beats(weights, self.sizes, bias)
+        return Weights(self._load_banks("wmem", Memory.WEIGHTS, words, at), *np.shape(weights), bias is not None)
+
+    def load_keys(self, keys, multiplier=None, at=None):
+        """Keys [n, d] in hash order."""
+        multiplier = self.multiplier(len(keys), multiplier)
+        words = placement.banked_beats(keys, self.sizes, self.sizes.n_lanes, multiplier)
+        return Banked(self._load_banks("wmem", Memory.WEIGHTS, words, at), *np.shape(keys), multiplier)
+
+    def load_values(self, values, multiplier=None, at=None):
+        """Values [n, d] in hash order."""
+        multiplier = self.multiplier(len(values), multiplier)
+        words = placement.banked_beats(values, self.sizes, self.sizes.simd_lanes, multiplier)
+        return Banked(self._load_banks("vmem", Memory.VALUES, words, at), *np.shape(values), multiplier)
+
+    def load_mask(self, mask, number=0, multiplier=None):
+        """A mask [rows, keys]; mask 0 has one row."""
+        multiplier = self.multiplier(np.shape(mask)[1], multiplier)
+        self.append(
+            Command(opcode=Opcode.LOAD, function=Memory.MASK, n_rows=len(mask), mask_out=number),
+            placement.mask_beats(mask, self.sizes, multiplier),
+        )
+
+    def _load_words(self, function, words, **fields):
+        beats = np.zeros((len(words), self.sizes.row_word), np.uint16)
+        beats[:, : np.shape(words)[1]] = words
+        self.append(Command(opcode=Opcode.LOAD, function=function, n_rows=len(words), **fields), beats)
+
+    def load_tokens(self, rows):
+        """The token list."""
+        self._load_words(Memory.TOKENS, np.asarray(rows, np.int64).reshape(-1, 1))
+
+    def load_mass(self, masses):
+        """The kept mass of each row."""
+        self._load_words(Memory.MASS, placement.fp16_words(masses).reshape(-1, 1))
+
+    def load_kept(self, matrix, mask, number, memory=Memory.SCORES, multiplier=None, at=None):
+        """Scores or probabilities [rows, keys] that ``mask`` keeps, the one that the core has as ``number``."""
+        multiplier = self.multiplier(np.shape(mask)[1], multiplier)
+        words = placement.encode_kept(matrix, mask, self.sizes, multiplier)
+        first = self.place(Memory(memory).name.lower(), len(words), at)
+        self._load_words(memory, words, destination=first)
+        return Encoded(first, *np.shape(mask), number, gated=False)
+
+    def _store(self, function, read, **fields):
+        self.append(Command(opcode=Opcode.STORE, function=function, **fields))
+        self.stored.append(Stored(len(self.commands) - 1, read))
+        return self.stored[-1]
+
+    def store_rows(self, matrix):
+        n_words = words_for(matrix.n, self.sizes.row_word)
+        return self._store(
+            Memory.ROWS,
+            lambda beats: beats.reshape(matrix.n_rows, n_words * self.sizes.row_word)[:, : matrix.n],
+            n_rows=matrix.n_rows,
+            n_in=matrix.n,
+            source=matrix.first,
+            source_stride=matrix.stride,
+        )
+
+    def store_kept(self, encoded, n_words, memory=Memory.PROBABILITIES):
+        """Words of SCORES or PROBABILITIES, [n_words, banks]; :func:`golden.program.placement.decode_kept` reads them."""
+        return self._store(memory, lambda beats: beats[:, : self.sizes.n_banks], n_rows=n_words, source=encoded.first)
+
+    def store_mask(self, number, n_rows, n_keys, multiplier=None):
+        multiplier = self.multiplier(n_keys, multiplier)
+        return self._store(
+            Memory.MASK,
+            lambda beats: placement.mask_of_beats(beats, self.sizes, n_keys, multiplier),
+            n_rows=n_rows,
+            mask=number,
+        )
+
+    def store_tokens(self):
+        return self._store(Memory.TOKENS, lambda beats: beats[1:, 0])
+
+    def store_mass(self, n_rows):
+        return self._store(Memory.MASS, lambda beats: beats[:, 0], n_rows=n_rows)
+
+    def store_counters(self):
+        """The counters in the order of :data:`golden.spec.counters.COUNTERS`."""
+        return self._store(Memory.COUNTERS, lambda beats: beats[:, 0] | beats[:, 1].astype(np.uint32) << 16)

@@ -1,0 +1,1 @@
+"""Definitions that models and hardware share: commands, sizes, formats, tables. It imports nothing of this project."""

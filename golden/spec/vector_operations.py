@@ -1,0 +1,33 @@
+"""The operations of the vector unit, with the numbers that its commands carry."""
+
+import enum
+
+
+class VectorOp(enum.IntEnum):
+    """Numbers below 16 act on each lane alone, 16 to 23 accumulate, from 24 on they move data."""
+
+    ADD = 0
+    SUB = 1
+    ABS_DIFF = 2
+    MUL = 3
+    FMA = 4
+    MAX = 5
+    MIN = 6
+    GREATER = 7
+    LESS = 8
+    LESS_EQUAL = 9
+    TO_FP32 = 10
+    TO_FP16 = 11
+    EXP = 12
+    RECIPROCAL = 13
+    RSQRT = 14
+    GELU = 15
+    SUM = 16
+    SUM_SQUARES = 17
+    MAXIMUM = 18
+    WRITE_BANK = 24
+    READ_BANK = 25
+    SPMM = 26
+
+
+OPERATION_WIDTH = 5

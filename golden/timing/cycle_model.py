@@ -1,0 +1,170 @@
+"""Cycle model of the core: when each row of a command is done if no stream of the outside holds anything up.
+
+A command begins in clock 0, that of its ``start``, and a row may be read from ``available[row]`` on (0 if nothing is
+given, as for the first command of a chain). What each unit does is a recursion over rows; constants are the latencies
+of the hardware, which :class:`Latencies` holds.
+
+* The array: :func:`golden.units.dot_product_array.schedule`. A dense product is a mask of ones over the units' columns.
+* SOFTMAX: a row takes as many steps as its fullest bank has elements, and one if it has none. It is walked when the
+  row before is; it goes through the exponentials when it is walked to its end and the row before is through, and so
+  through the products.
+* SPMM: a row takes as many commands of the vector unit as steps times chunks of a value row.
+* ELEMENTWISE takes a clock a word, two if there are two operands.
+* PROJECT: as a dense product of a row for each slot of the hash, group of n_banks columns, and bank.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from golden.spec.sizes import words_for
+from golden.units.dot_product_array import schedule
+
+__all__ = ["CoreTiming", "Latencies", "Times", "row_steps"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latencies:
+    """Clocks that the hardware's registers take; the defaults are those of edge."""
+
+    command: int = 16  # from a command's start to that of one that joins it
+    array: int = 3  # from start to the first row's mask at the array
+    array_query: int = 2  # from there to where its query can come at the earliest
+    product: int = 2  # the same for MATMUL and PROJECT, whose mask is not read
+    product_query: int = 3
+    score: int = 7  # from the last beat of a dot product to its score
+    array_end: int = 1  # from a row's report to where its results can be read
+    softmax: int = 36  # from start to where a row of one step can be read
+    softmax_mask: int = 1  # the same, in addition where a mask is made
+    spmm: int = 29  # from start to where a row of one step and one chunk can be read
+    elementwise: int = 27  # from start to where a row of one word can be read
+    done: int = 1  # from where the last row can be read to the end of the command
+
+
+@dataclass(frozen=True)
+class Times:
+    """When a command is at work; clocks count from the start of the chain's first command."""
+
+    begin: int
+    rows_done: np.ndarray  # clock from which on each row's results can be read
+    end: int
+    work: int  # clocks in which the unit cannot but issue: what the fullest bank has to do
+
+    @property
+    def cycles(self):
+        """Clocks from start to done, as the counters of busy units count them."""
+        return self.end - self.begin
+
+    @property
+    def utilisation(self):
+        """Share of these clocks that the work takes."""
+        return self.work / self.cycles if self.cycles else 1.0
+
+
+def row_steps(bits):
+    """Steps of each row of ``bits`` [rows, banks, slots] (or of counts [rows, banks]): its fullest bank, at least 1."""
+    counts = np.asarray(bits).sum(axis=2) if np.ndim(bits) == 3 else np.asarray(bits)
+    return np.maximum(counts.max(axis=1, initial=0), 1)
+
+
+def _in_order(ready, work):
+    """Clock of each row's last step: it takes ``work`` steps, from ``ready`` on, after the row before."""
+    last, found = -1, []
+    for begins, steps in zip(ready.tolist(), work.tolist(), strict=True):
+        last = max(begins, last + 1) + steps - 1
+        found.append(last)
+    return np.array(found, np.int64)
+
+
+def _ready(begin, available, work):
+    """From when on each row can be begun."""
+    return np.broadcast_to(np.maximum(0 if available is None else available, begin), work.shape)
+
+
+@dataclass(frozen=True)
+class CoreTiming:
+    """Times of the commands of a core."""
+
+    sizes: object
+    latencies: Latencies = Latencies()
+
+    def _times(self, begin, rows_done, work):
+        end = max(begin, int(rows_done.max(initial=begin))) + self.latencies.done
+        return Times(begin, rows_done, end, int(work))
+
+    def _array(self, counts, n_beats, begin, available, first, query):
+        """A plan whose clock 0 is ``begin + first``, and whose queries come ``query`` clocks later."""
+        sizes, clocks = self.sizes, self.latencies
+        available = query + (np.zeros(len(counts), int) if available is None else np.maximum(available - begin, 0))
+        plan = schedule(
+            counts,
+            n_beats,
+            sizes.run_ahead,
+            query_beats=min(sizes.row_word // sizes.n_lanes, sizes.max_beats),
+            score_latency=clocks.score,
+            available=available,
+        )
+        rows_done = begin + first + plan.row_done + clocks.array_end
+        return self._times(begin, rows_done, (counts.sum(axis=0) * n_beats).max(initial=0))
+
+    def _product(self, counts, n_beats, begin, available):
+        clocks = self.latencies
+        return self._array(counts, n_beats, begin, available, clocks.product, clocks.product_query)
+
+    def sddmm(self, bits, n_in, begin=0, available=None):
+        """Scores under ``bits`` [rows, banks, slots]."""
+        counts, n_beats = np.asarray(bits), words_for(n_in, self.sizes.n_lanes)
+        counts = counts.sum(axis=2) if counts.ndim == 3 else counts
+        return self._array(counts, n_beats, begin, available, self.latencies.array, self.latencies.array_query)
+
+    def matmul(self, n_rows, n_in, n_out, has_bias=False, begin=0, available=None):
+        """Rows times weights."""
+        columns = np.bincount(np.arange(n_out) % self.sizes.n_banks, minlength=self.sizes.n_banks)
+        counts = np.broadcast_to(columns, (n_rows, self.sizes.n_banks))
+        return self._product(counts, words_for(n_in, self.sizes.n_lanes) + has_bias, begin, available)
+
+    def project(self, n_rows, n_in, n_out, has_bias=False, begin=0):
+        """Keys or values of n_rows tokens; all of them are done together."""
+        sizes, banks = self.sizes, self.sizes.n_banks
+        units = np.arange(words_for(n_out, banks) * banks).reshape(-1, 1, banks) < n_out
+        shape = sizes.slots_of(n_rows), len(units), banks, banks
+        # Slots without a row take no time to speak of.
+        groups = np.broadcast_to(units, shape).reshape(-1, banks)[: n_rows * len(units)]
+        times = self._product(groups.astype(np.int64), words_for(n_in, sizes.n_lanes) + has_bias, begin, None)
+        done = np.full(n_rows, times.rows_done[-1] + 2 * banks)
+        return self._times(begin, done, times.work)
+
+    def softmax(self, bits, begin=0, available=None, makes_mask=False):
+        """Probabilities under ``bits``."""
+        steps = row_steps(bits)
+        walked = _in_order(_ready(begin, available, steps), steps)
+        through = _in_order(_in_order(walked, steps), steps)
+        latency = self.latencies.softmax + makes_mask * self.latencies.softmax_mask
+        return self._times(begin, through + latency, steps.sum())
+
+    def _vector(self, work, begin, available, latency):
+        return self._times(begin, _in_order(_ready(begin, available, work), work) + latency, work.sum())
+
+    def spmm(self, bits, n_in, begin=0, available=None):
+        """Probabilities under ``bits`` times value rows of n_in elements."""
+        work = row_steps(bits) * words_for(n_in, self.sizes.simd_lanes)
+        return self._vector(work, begin, available, self.latencies.spmm)
+
+    def elementwise(self, n_rows, n_in, n_operands=1, begin=0, available=None):
+        """ELEMENTWISE on rows of n_in elements."""
+        work = np.full(n_rows, words_for(n_in, self.sizes.row_word) * n_operands)
+        return self._vector(work, begin, available, self.latencies.elementwise)
+
+    def head(self, bits, n_in, n_out=None, makes_mask=False):
+        """SDDMM, SOFTMAX and SPMM of an attention head under ``bits``, row by row at the same time; with ``n_out`` the
+        dense product of its outputs too. ``{"sddmm": Times, ...}``."""
+        bits = np.asarray(bits)
+        clocks = self.latencies
+        found = {"sddmm": self.sddmm(bits, n_in)}
+        found["softmax"] = self.softmax(bits, clocks.command, found["sddmm"].rows_done, makes_mask)
+        found["spmm"] = self.spmm(bits, n_in, 2 * clocks.command, found["softmax"].rows_done)
+        if n_out is not None:
+            # The array is free for it when the scores are done.
+            begin = max(3 * clocks.command, found["sddmm"].end)
+            found["matmul"] = self.matmul(len(bits), n_in, n_out, False, begin, found["spmm"].rows_done)
+        return found

@@ -1,0 +1,1 @@
+"""Models of the blocks, one file a block."""

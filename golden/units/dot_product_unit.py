@@ -1,0 +1,177 @@
+"""Bit-exact model of the dot-product unit: aligned integer sums, accumulated and rounded once (NumPy, vectorised)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from golden.arith import floats
+
+__all__ = ["COARSENESS", "DEFAULT_ALIGN_WIDTH", "DEFAULT_MAX_TERMS", "Scores", "dot_products", "dot_product_stream"]
+
+DEFAULT_ALIGN_WIDTH = 27
+DEFAULT_MAX_TERMS = 16384
+COARSENESS = 3
+"""What the reference exponent may be above the largest one: its lowest bits, as many as this has ones, are ones."""
+
+
+class Scores(NamedTuple):
+    """One entry a dot product: `wide` is FP32 or INT32 bits, `narrow` FP16 or BF16 bits (None for INT8)."""
+
+    wide: np.ndarray
+    narrow: np.ndarray | None
+
+
+class _Products(NamedTuple):
+    """The products of all beats [beats, lanes], and what holds for a beat."""
+
+    value: np.ndarray  # int64, the signed product of the significands
+    exponent: np.ndarray  # int64, the sum of the exponent fields
+    reference: np.ndarray  # int64 [beats], the largest effective exponent
+    is_nan: np.ndarray  # [beats], and so on
+    plus_inf: np.ndarray
+    minus_inf: np.ndarray
+
+
+def dot_products(query, key, *, format, align_width=None, max_terms=None):
+    """Scores of `query` and `key`, integer arrays [..., beats, lanes] of words; results have the leading shape.
+
+    For `fp16` and `bf16`, with significands of `p` bits and W = `align_width`:
+
+    * Every product is exact. The reference exponent is the largest effective exponent of the non-zero products of
+      this beat and of those before it in the dot product (the exponent that the product of the normalised
+      significands has), but no lower than where every product fits the window entirely; its two lowest bits are set.
+    * The magnitude of each product is shifted to that reference inside a window of W - 1 bits, and 3 more for what the
+      reference may be too high, and truncated; the signed magnitudes of a beat are summed exactly.
+    * Where a beat has a larger reference than those before it, the sum so far is shifted to it, with truncation
+      towards minus infinity; the beat's sum is added.
+    * The sum is rounded once to FP32 and, from the same value, once to the input format, to nearest, ties to even.
+
+    `|wide - exact| <= n * 2**(3 - W) * max|a*b| + ulp/2` for n terms: each beat truncates all its products but the
+    largest, and either that one or the sum so far, by less than one unit of the window. More than `max_terms` terms
+    may wrap. NaN, Inf times zero and infinities of both signs give the canonical NaN, else an infinity wins; a sum of
+    zero is +0.
+
+    For `int8` the terms are two's complement bytes and the score is exact modulo 2**32.
+    """
+    query, key = np.broadcast_arrays(query, key)
+    *shape, n_beats, n_lanes = query.shape
+    count = int(np.prod(shape))
+    starts = np.arange(count) * n_beats
+    scores = _scores(
+        query.reshape(-1, n_lanes),
+        key.reshape(-1, n_lanes),
+        starts,
+        np.full(count, n_beats),
+        format,
+        align_width,
+        max_terms,
+    )
+    return Scores(*(None if part is None else part.reshape(shape) for part in scores))
+
+
+def dot_product_stream(query, key, first, last, *, format, align_width=None, max_terms=None):
+    """Scores of a stream of beats: `query` and `key` [beats, lanes], `first` and `last` [beats].
+
+    A dot product starts at the beginning, after a `last`, and on `first`, which discards what was summed before
+    without a score. One score a `last`, in order; beats after the final `last` give none.
+    """
+    last = np.asarray(last, dtype=bool)
+    begin = np.asarray(first, dtype=bool).copy()
+    begin[0:1] = True
+    begin[1:] |= last[:-1]
+    starts_of = np.maximum.accumulate(np.where(begin, np.arange(len(begin)), 0)) if len(begin) else begin
+    ends = np.flatnonzero(last)
+    starts = starts_of[ends]
+    return _scores(np.asarray(query), np.asarray(key), starts, ends - starts + 1, format, align_width, max_terms)
+
+
+def _scores(query, key, starts, lengths, format, align_width, max_terms):
+    if format == "int8":
+        return _int8_scores(query, key, starts, lengths)
+    fmt = floats.FORMATS[format]
+    window = (DEFAULT_ALIGN_WIDTH if align_width is None else align_width) - 1 + COARSENESS
+    terms_log2 = int(DEFAULT_MAX_TERMS if max_terms is None else max_terms).bit_length() - 1
+    accumulator_width = window + terms_log2 + 1
+    if accumulator_width > 64:
+        raise ValueError(f"an accumulator of {accumulator_width} bits does not fit the model's 64")
+
+    products = _multiply(fmt, window, query, key)
+    total = np.zeros(len(starts), dtype=np.int64)
+    reference = products.reference[starts]
+    flags = np.zeros((3, len(starts)), dtype=bool)
+    for beat in range(lengths.max(initial=0)):
+        active = np.flatnonzero(lengths > beat)
+        at = starts[active] + beat
+        highest = np.maximum(reference[active], products.reference[at])
+        kept = total[active] >> np.minimum(highest - reference[active], 63)
+        addend = _align(fmt, window, products.value[at], highest[:, None] - products.exponent[at]).sum(axis=-1)
+        total[active] = _wrap(kept + addend, accumulator_width)
+        reference[active] = highest
+        flags[:, active] |= np.stack([products.is_nan[at], products.plus_inf[at], products.minus_inf[at]])
+
+    is_nan, plus_inf, minus_inf = flags
+    special = {"nan": is_nan | plus_inf & minus_inf, "inf": plus_inf | minus_inf}
+    sign = np.where(special["inf"], minus_inf, total < 0)
+    magnitude = np.abs(total).view(np.uint64)
+    exponent = reference - _unit_offset(fmt, window)
+    return Scores(
+        floats.round_pack(floats.FP32, sign, magnitude, exponent, **special),
+        floats.round_pack(fmt, sign, magnitude, exponent, **special),
+    )
+
+
+def _unit_offset(fmt, window):
+    """A window aligned to reference R counts units of 2**(R - this)."""
+    return 2 * fmt.bias + window - 2
+
+
+def _multiply(fmt, window, query, key):
+    """Multiply the words of all beats [beats, lanes]."""
+    left, right = floats.decode(fmt, query), floats.decode(fmt, key)
+    product = left.significand * right.significand
+    exponent = left.field + right.field
+
+    hidden = 1 << fmt.fraction_width
+    left_small, right_small = left.significand < hidden, right.significand < hidden
+    small = np.where(left_small, left.significand, right.significand)
+    zeros = fmt.fraction_width + 1 - floats.bit_length(small)
+    effective = exponent - np.where(left_small ^ right_small, zeros, 0)
+    floor = (3 + _spare(fmt, window) & ~COARSENESS) - 1
+    reference = np.where(product == 0, floor, np.maximum(effective, floor)).max(axis=-1) | COARSENESS
+
+    sign = left.sign ^ right.sign
+    infinite = left.is_inf | right.is_inf
+    invalid = left.is_nan | right.is_nan | left.is_inf & right.is_zero | left.is_zero & right.is_inf
+    return _Products(
+        value=np.where(sign == 1, -product, product),
+        exponent=exponent,
+        reference=reference,
+        is_nan=invalid.any(axis=-1),
+        plus_inf=(infinite & (sign == 0)).any(axis=-1),
+        minus_inf=(infinite & (sign == 1)).any(axis=-1),
+    )
+
+
+def _spare(fmt, window):
+    """Bits of the window below a product that is aligned to its own exponent."""
+    return window - 2 * (fmt.fraction_width + 1)
+
+
+def _align(fmt, window, value, shift):
+    """Signed products at their places in the window, `shift` (or less than nothing) to the right, truncated."""
+    placed = np.abs(value) << _spare(fmt, window)
+    # Only products with leading zeros, or of no value at all, are shifted to the left.
+    left = np.clip(-shift, 0, fmt.fraction_width)
+    magnitude = np.where(shift > 0, placed >> np.clip(shift, 0, 63), placed << left)
+    return np.where(value < 0, -magnitude, magnitude)
+
+
+def _int8_scores(query, key, starts, lengths):
+    signed = [np.asarray(words).astype(np.uint8).view(np.int8).astype(np.int64) for words in (query, key)]
+    sums = np.concatenate([[0], np.cumsum((signed[0] * signed[1]).sum(axis=-1))])
+    return Scores((sums[starts + lengths] - sums[starts]).astype(np.uint32), None)
+
+
+def _wrap(value, width):
+    """Two's complement of `width` bits."""
+    return value << (64 - width) >> (64 - width)

@@ -1,0 +1,178 @@
+"""The layer-norm unit bit for bit: rows of FP16 values, normalised over their elements, times gamma, plus beta."""
+
+import math
+
+import numpy as np
+
+from golden.arith import layer_norm_tables as tables
+from golden.arith.elementwise import fused_multiply_add
+from golden.arith.floats import FP16, bit_length, decode, round_pack
+from golden.units.softmax_unit import truncated_product
+
+__all__ = ["SLIPS", "encode_epsilon", "decode_epsilon", "layer_norm", "normalise"]
+
+_SMALLEST = 1 - FP16.bias - FP16.fraction_width
+"""Exponent of the smallest FP16 number."""
+SLIPS = (
+    "scale",
+    "mean",
+    "term",
+    "deviation",
+    "squares",
+    "significand",
+    "reciprocal",
+    "variance product",
+    "variance",
+    "addend product",
+    "addend",
+    "root",
+    "product",
+)
+"""Values inside that can be made wrong."""
+_LARGEST_EPSILON = (1 << tables.EPSILON_FRACTION + tables.EPSILON_EXPONENT_WIDTH) - 1
+
+
+def encode_epsilon(epsilon):
+    """The unit's word for an epsilon, rounded to 13 significant bits.
+
+    From the top, the word has 6 bits of exponent and 12 of fraction: ``(1 + fraction / 2**12) * 2**(exponent - 48)``.
+    Epsilons from 4e-15 to 65528 can be had.
+    """
+    if not decode_epsilon(0) <= epsilon <= decode_epsilon(_LARGEST_EPSILON):
+        raise ValueError(f"epsilon must be from 4e-15 to 65528, not {epsilon}")
+    fraction, exponent = math.frexp(epsilon)
+    significand = round(math.ldexp(fraction, tables.EPSILON_FRACTION + 1))
+    return (exponent - 2 + tables.EPSILON_BIAS << tables.EPSILON_FRACTION) + significand
+
+
+def decode_epsilon(word):
+    """The epsilon of a word, exactly."""
+    exponent, fraction = divmod(word, 1 << tables.EPSILON_FRACTION)
+    return math.ldexp(
+        (1 << tables.EPSILON_FRACTION) + fraction, exponent - tables.EPSILON_BIAS - tables.EPSILON_FRACTION
+    )
+
+
+def layer_norm(values, enable, gamma, beta, epsilon):
+    """``y = gamma * (x - mean) / sqrt(variance + epsilon) + beta`` over the enabled elements of each row.
+
+    ``values`` and ``enable`` [rows, n], ``gamma`` and ``beta`` [n], FP16 words, ``epsilon`` as encode_epsilon gives it.
+    What is not enabled is 0. The elements that :func:`normalise` gives are multiplied and added with one rounding.
+    """
+    y = fused_multiply_add(gamma, normalise(values, enable, epsilon), beta)
+    return np.where(enable, y, 0).astype(FP16.dtype)
+
+
+def normalise(values, enable, epsilon, slips=None):
+    """``(x - mean) / sqrt(variance + epsilon)``, rounded once to FP16; the words of enabled elements have a meaning.
+
+    The error is at most :func:`golden.arith.layer_norm_tables.error_bound` ulps of the exact value and
+    :func:`golden.arith.layer_norm_tables.absolute_error`, for every epsilon and all finite elements. Rows with an infinity
+    or NaN are NaN. With n = c * 2**k the number of elements, c in [1, 2), and 2**s the first power of two above the
+    row's range, the largest element less the smallest one:
+
+    1. Sum and range: exact.
+    2. ``d = c * x - sum / 2**k``, that is c times the deviation from the mean, in the frame, whose unit is
+       ``2**(s + 1 - FRAME_FRACTION)``: both terms are rounded down to integers, elements in magnitude. Nothing
+       cancels: these integers are exact unless some elements are far smaller than the range. d is rounded down to
+       DEVIATION_WIDTH significant bits.
+    3. The sum of the squares of ``d / 2**(s + 1)``, each rounded down to SQUARE_FRACTION fraction bits.
+    4. That sum divided by c, plus ``epsilon * c**2 * 2**k / 4**(s + 1)``: the variance and epsilon in the same units,
+       both to VARIANCE_WIDTH bits; its reciprocal root by lines.
+    5. Product of deviation and root, rounded once.
+
+    ``slips`` ``{name: difference}`` makes it wrong on purpose: they are added to the values of these names, see SLIPS.
+    So testbenches find rows that show an error of one unit.
+    """
+    slips = dict.fromkeys(SLIPS, 0) | (slips or {})
+    values, enable = np.asarray(values), np.asarray(enable, dtype=bool)
+    number = decode(FP16, values)
+    special = (enable & (number.is_nan | number.is_inf)).any(axis=-1, keepdims=True)
+    n_enabled = np.maximum(enable.sum(axis=-1, keepdims=True), 1)
+    octave = bit_length(n_enabled) - 1
+    count = (n_enabled << tables.COUNT_FRACTION) >> octave
+
+    total, scale = _sum_and_scale(number, enable)
+    scale = scale + slips["scale"]
+    negative, places, deviation = _deviations(number, enable, count, octave, scale, total, slips)
+    square = deviation * deviation << tables.SQUARE_FRACTION - 2 * tables.DEVIATION_WIDTH
+    squares = (square >> np.minimum(2 * places, 62)).sum(axis=-1, keepdims=True) + slips["squares"]
+    root, exponent = _reciprocal_root(np.maximum(squares, 0), count, octave, scale, epsilon, slips)
+    product = truncated_product(deviation, root, tables.PRODUCT_DROPPED, tables.PRODUCT_CENTRE)
+    product = np.maximum(product + slips["product"], 0)
+    return round_pack(FP16, negative, product, -tables.PRODUCT_FRACTION - places - exponent, nan=special)
+
+
+def _sum_and_scale(number, enable):
+    """The sum in units of the smallest FP16 number, and the bits of the range in the same units, at least 1."""
+    units = np.where(number.sign == 1, -number.significand, number.significand) << number.field - 1
+    total = np.where(enable, units, 0).sum(axis=-1, keepdims=True)
+    # Where nothing is enabled any range will do.
+    far = 1 << 62
+    spread = np.where(enable, units, -far).max(axis=-1, keepdims=True) - np.where(enable, units, far).min(
+        axis=-1, keepdims=True
+    )
+    return total, np.maximum(bit_length(np.maximum(spread, 0)), 1)
+
+
+def _deviations(number, enable, count, octave, scale, total, slips):
+    """Signs, leading zeros below 1 and significands of the deviations, in the frame of the row's range."""
+    term = _shift(count * number.significand, number.field - scale + tables.FRAME_FRACTION - 13) + slips["term"]
+    mean = _shift(total, tables.FRAME_FRACTION - 1 - octave - scale) + slips["mean"]
+    negated = _wrap(mean - np.where(number.sign == 1, -term, term), tables.FRAME_FRACTION + 1)
+    negative = negated >= 0
+    # Positive deviations lack a unit of the frame.
+    magnitude = np.where(enable, np.where(negative, negated, ~negated), 0)
+    places = tables.FRAME_FRACTION - bit_length(magnitude)
+    deviation = (magnitude << places) >> tables.FRAME_FRACTION - tables.DEVIATION_WIDTH
+    return negative, places, np.maximum(deviation + slips["deviation"], 0)
+
+
+def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
+    """The root as an integer with ROOT_FRACTION + 1 fraction bits, and its negated exponent."""
+    length = bit_length(squares)
+    significand = ((squares << tables.SUM_WIDTH) >> length) + slips["significand"]
+    table = tables.reciprocal_table()
+    reciprocal = table(count & ((1 << tables.COUNT_FRACTION) - 1)) >> table.value_fraction - tables.RECIPROCAL_FRACTION
+    reciprocal = reciprocal + slips["reciprocal"]
+    product = significand * reciprocal + slips["variance product"]
+    variance = product >> tables.SUM_WIDTH + tables.RECIPROCAL_FRACTION + 1 - tables.VARIANCE_WIDTH
+    variance = variance + slips["variance"]
+    # For a sum of 0 this is smaller than epsilon's, for its row has the smallest scale.
+    variance_exponent = length - tables.SQUARE_FRACTION - tables.VARIANCE_WIDTH
+
+    exponent, fraction = divmod(epsilon, 1 << tables.EPSILON_FRACTION)
+    square = count * count >> 2 * tables.COUNT_FRACTION - tables.SPREAD_FRACTION
+    dropped = tables.EPSILON_FRACTION + tables.SPREAD_FRACTION + 3 - tables.VARIANCE_WIDTH
+    product = ((1 << tables.EPSILON_FRACTION) + fraction) * square + slips["addend product"]
+    addend = (product >> dropped) + slips["addend"]
+    addend_exponent = (
+        exponent
+        - tables.EPSILON_BIAS
+        - tables.EPSILON_FRACTION
+        - tables.SPREAD_FRACTION
+        + dropped
+        + octave
+        - 2 * (scale + 1 + _SMALLEST)
+    )
+
+    larger = np.maximum(variance_exponent, addend_exponent)
+    total = (variance >> np.minimum(larger - variance_exponent, 62)) + (
+        addend >> np.minimum(larger - addend_exponent, 62)
+    )
+    length = bit_length(total)
+    argument = (total << tables.ROOT_ARGUMENT + 1 >> length) & ((1 << tables.ROOT_ARGUMENT) - 1)
+    half = larger + length - 1 - octave
+    table = tables.root_table()
+    root = table((half & 1) << tables.ROOT_ARGUMENT | argument) >> table.value_fraction - tables.ROOT_FRACTION
+    return root + slips["root"], half >> 1
+
+
+def _shift(value, left):
+    """``value * 2**left``, rounded down; modulo 2**64."""
+    return np.where(left >= 0, value << np.clip(left, 0, 63), value >> np.clip(-left, 0, 63))
+
+
+def _wrap(value, width):
+    """The lowest bits as two's complement."""
+    return (value << 64 - width) >> 64 - width

@@ -1,0 +1,153 @@
+"""The softmax unit bit for bit: rows of FP16 scores, kept elements only, probabilities with their mask and mass."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from golden.arith import softmax_tables as tables
+from golden.arith.floats import FP16, bit_length, decode, round_pack
+
+__all__ = ["Softmax", "encode_scale", "decode_scale", "softmax", "retained_mass", "threshold_keeps"]
+
+ONE = 0x3C00
+FACTOR_MASK = 0x3FFF
+"""The bits of a factor that are looked at: those of numbers below 2."""
+
+
+class Softmax(NamedTuple):
+    values: np.ndarray  # FP16 words, 0 where not enabled
+    keep: np.ndarray  # bool: enabled, and the value is theta or more
+    retained_mass: np.ndarray  # FP16 words, one a row: the sum of the values that are kept, rounded once
+
+
+def encode_scale(scale):
+    """The unit's scale word for ``softmax(scale * x)``: ``scale * log2(e)`` rounded to 16 significant bits.
+
+    From the top, the word has 4 bits of exponent and 15 of fraction: ``(1 + fraction / 2**15) * 2**(exponent - 12)``.
+    Scales from 0.00017 to 11 can be had.
+    """
+    fraction, exponent = math.frexp(scale * math.log2(math.e))
+    significand = round(math.ldexp(fraction, tables.SCALE_FRACTION + 1))
+    word = (exponent - 2 + tables.SCALE_BIAS << tables.SCALE_FRACTION) + significand
+    if not 0 <= word < 1 << tables.SCALE_FRACTION + tables.SCALE_EXPONENT_WIDTH:
+        raise ValueError(f"scale must be from 0.00017 to 11, not {scale}")
+    return word
+
+
+def decode_scale(word):
+    """What a scale word multiplies scores with before ``2**x``, exactly: ``scale * log2(e)``."""
+    exponent, fraction = divmod(word, 1 << tables.SCALE_FRACTION)
+    return math.ldexp((1 << tables.SCALE_FRACTION) + fraction, exponent - tables.SCALE_BIAS - tables.SCALE_FRACTION)
+
+
+def softmax(scores, enable, scale, theta=0, factor=ONE):
+    """``P = factor * 2**(c*x) / sum(2**(c*x))`` over the enabled elements of each row, ``c = decode_scale(scale)``.
+
+    ``scores`` [rows, n] are FP16 words, ``enable`` [rows, n] says which are elements of the row, ``theta`` is one
+    FP16 word, ``factor`` one or one a row: what a row is multiplied with, such as the mass that an earlier step kept.
+    It is below 2: its sign and the top bit of its exponent are ignored. Results do not depend on the order.
+
+    Finite scores give at most :func:`golden.arith.softmax_tables.error_bound` ulps of error, below 3. -Inf gives 0, like a
+    score that is far below the maximum, also where all scores are -Inf; of a row with +Inf only these elements have a
+    share, all the same. A NaN makes all values of its row NaN, of which none is kept. Rows without enabled elements
+    have the mass 0.
+
+    1. Maximum: exact.
+    2. ``t = c * (maximum - x)``, from ``c * 2**-exponent(c)`` and scores in fixed point that were multiplied with the
+       power of two and rounded down (one last place too low if negative). ``e = 2**-t`` by one line for each 1/32 of
+       an octave, rounded down to a 14-bit significand; 0 where t is 31 or more.
+    3. The exact sum of all e, each rounded down to 26 fraction bits.
+    4. Row multiplier: the reciprocal, by lines, times the factor, rounded down to a 14-bit significand.
+    5. Product, rounded once to FP16.
+    """
+    scores, enable = np.asarray(scores), np.asarray(enable, dtype=bool)
+    number = decode(FP16, scores)
+    has_nan = (enable & number.is_nan).any(axis=-1, keepdims=True)
+    significand, whole = _exponentials(scores, number, enable, scale)
+    total = ((significand << tables.SUM_FRACTION - tables.FRACTION - 1) >> whole).sum(axis=-1, keepdims=True)
+    row_significand, row_exponent = _row_multiplier(total, np.asarray(factor).reshape(-1, 1))
+
+    product = truncated_product(significand, row_significand, tables.PRODUCT_DROPPED, tables.PRODUCT_CENTRE)
+    values = round_pack(FP16, 0, product, -tables.PRODUCT_FRACTION - whole - row_exponent)
+    values = np.where(has_nan & enable, FP16.nan, values).astype(FP16.dtype)
+    keep = enable & threshold_keeps(values, theta)
+    return Softmax(values, keep, retained_mass(values, keep))
+
+
+def _exponentials(scores, number, enable, scale):
+    """Significands, with FRACTION fraction bits, and negated exponents, less 1; ABSENT in the latter gives 0."""
+    key = np.where(number.sign == 1, ~scores.astype(np.int64) & 0xFFFF, scores.astype(np.int64) | 0x8000)
+    key = np.where(enable & ~number.is_nan, key, 0)
+    framed = _frame(number, scale >> tables.SCALE_FRACTION)
+    largest = key.argmax(axis=-1, keepdims=True)
+    difference = np.take_along_axis(framed, largest, axis=-1) - framed
+    largest = np.take_along_axis(key, largest, axis=-1)
+    is_far = difference >> tables.FRAME_FRACTION >= 1 << tables.WHOLE_WIDTH
+    beside_infinity = (largest == (FP16.infinity | 0x8000)) & (key != largest)
+    absent = ~enable | (scores == (FP16.infinity | 0x8000)) | is_far | beside_infinity
+
+    scale_significand = 1 << tables.SCALE_FRACTION | scale & ((1 << tables.SCALE_FRACTION) - 1)
+    exponent = (
+        truncated_product(
+            np.where(absent, 0, np.maximum(difference, 0)),
+            np.int64(scale_significand),
+            tables.EXPONENT_DROPPED,
+            tables.EXPONENT_CENTRE,
+        )
+        >> tables.EXPONENT_GUARD
+    )
+    whole = np.where(absent, tables.ABSENT, np.minimum(exponent >> tables.EXPONENT_FRACTION, tables.ABSENT))
+    table = tables.power_table()
+    power = table(~exponent & ((1 << tables.EXPONENT_FRACTION) - 1)) >> table.value_fraction - tables.FRACTION
+    return power, whole
+
+
+def _frame(number, scale_exponent):
+    """Scores times 2**(scale_exponent - SCALE_BIAS), with FRAME_FRACTION fraction bits, as one's complements."""
+    left = number.field + scale_exponent - (FP16.bias + FP16.fraction_width + tables.SCALE_BIAS - tables.FRAME_FRACTION)
+    magnitude = number.significand << np.maximum(left, 0) >> np.maximum(-left, 0)
+    return np.where(number.sign == 1, ~magnitude, magnitude)
+
+
+def _row_multiplier(total, factor):
+    """Significand and negated exponent of ``factor / total``; with no sum or a factor of 0 any value does."""
+    left = tables.SUM_FRACTION - 1 + tables.RECIPROCAL_ARGUMENT  # the argument, should there be no integer bit
+    exponent = bit_length(total) - 1 - tables.SUM_FRACTION
+    argument = (total << left - tables.SUM_FRACTION + 1) >> np.maximum(exponent + tables.SUM_FRACTION, 0)
+    table = tables.reciprocal_table()
+    reciprocal = table(argument & ((1 << tables.RECIPROCAL_ARGUMENT) - 1)) >> table.value_fraction - tables.FRACTION
+
+    number = decode(FP16, factor & FACTOR_MASK)
+    left = FP16.fraction_width + 1 - bit_length(number.significand)
+    product = reciprocal * (number.significand << left)
+    carries = product >> tables.FRACTION + FP16.fraction_width + 1
+    negated = exponent + 2 + FP16.bias - number.field + left - carries
+    absent = (number.significand == 0) | (total == 0)
+    negated = np.where(absent, tables.ABSENT, np.minimum(negated, tables.ABSENT))
+    return product >> FP16.fraction_width + carries, negated
+
+
+def truncated_product(multiplicand, multiplier, dropped, centre):
+    """About ``multiplicand * multiplier >> dropped``: the multiplier's array without its last ``dropped`` columns.
+
+    Each row of the array loses the bits that lie in these columns; ``centre`` is added for that.
+    """
+    total = np.int64(centre)
+    for bit in range(dropped):
+        total = total + (multiplicand >> dropped - bit) * (multiplier >> bit & 1)
+    return total + multiplicand * (multiplier >> dropped)
+
+
+def threshold_keeps(values, theta):
+    """``value >= theta`` for values that are NaN or not negative; false if either is NaN."""
+    bound = decode(FP16, theta)
+    least = np.where(bound.is_nan, FP16.nan, np.where(bound.sign == 1, 0, theta))
+    return (values >= least) & (values != FP16.nan)
+
+
+def retained_mass(values, keep):
+    """The sum of the kept values of each row: exact, then rounded once to FP16."""
+    number = decode(FP16, values)
+    units = np.where(keep, number.significand << number.field - 1, 0).sum(axis=-1)
+    return round_pack(FP16, 0, units, 1 - FP16.bias - FP16.fraction_width)

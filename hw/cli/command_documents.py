@@ -1,0 +1,161 @@
+"""The command set for people and for C programs: docs/commands.md and a header, made from golden.spec.commands."""
+
+from tabulate import tabulate
+
+from golden.core import checks as core_checks
+from golden.spec.commands import (
+    COMMAND_WIDTH,
+    FIELDS,
+    FLAG_DOC,
+    FLAGS,
+    LEGAL_FLAGS,
+    USES,
+    WORDS,
+    Elementwise,
+    ErrorCode,
+    Memory,
+    Opcode,
+    Projection,
+)
+from golden.spec.counters import COUNTER_WIDTH, COUNTERS, DEPENDS_ON_TIME
+
+__all__ = ["HEADER", "MARKDOWN", "c_header", "documents", "markdown"]
+
+MARKDOWN, HEADER = "commands.md", "sparse_dit_commands.h"
+_FUNCTIONS = {
+    Memory: "Functions of LOAD and STORE",
+    Projection: "Functions of PROJECT",
+    Elementwise: "Functions of ELEMENTWISE",
+}
+
+_INTRODUCTION = f"""\
+# Commands of the core
+
+Made by `python -m hw readme` from `golden/spec/commands.py`; `python -m hw commands` writes this page and `{HEADER}`.
+
+A command has {COMMAND_WIDTH} bits, {WORDS} words of 32 bits, word 0 in the lowest bits. Commands have the effect that
+they have one after the other, in the order in which they are sent; the core runs them at the same time where that makes
+no difference. Fields that an opcode does not use are ignored.
+
+N = n_banks, L = n_lanes, S = simd_lanes, W = max(N, 2 L, S) elements of a word of IMEM and of a beat of the load and
+store streams. All numbers are FP16. A matrix in IMEM has row r from word `first + r * stride` on, in whole words. With
+`gated`, rows are those of the token list, in its order; else 0 to n_rows - 1.
+
+- **Weights** [n_in, n_out], q = ceil(n_out / N): column c belongs to bank c mod N, and its elements i L to i L + L - 1
+  are the word `bank_address + i q + c div N` of it. The bias is element 0 of one more word. What a word holds beyond
+  n_in must be finite.
+- **Keys** and **values** of n tokens, s = the least power of two that gives N s >= n and s >= 1: token j belongs to
+  bank v and slot a, the two parts of `j k mod N s` (v on top, k the multiplier). Its elements i L to i L + L - 1
+  (values: S in place of L) are the word `first + i s + a` of bank v.
+- **Masks** have bit `v key_slots + a` for slot a of bank v. Mask 0 has one row, which serves all rows.
+- **Scores** and **probabilities** are those of the elements that a mask keeps: bank v holds those of its keys from one
+  word on, row after row in the order in which rows were processed, in a row by rising slot.
+"""
+
+_AFTER_ERRORS = """\
+A refused command changes nothing. The core then takes and drops commands until a CLEAR, and tells the error code and
+the command's number, counted from reset. The conditions, one by one:
+
+"""
+
+
+def markdown():
+    """docs/commands.md."""
+    sections = [
+        _INTRODUCTION,
+        _section(
+            "Fields",
+            ["field", "word", "bits", "meaning"],
+            [[f"`{item.name}`", item.word, f"{item.low + item.width - 1}:{item.low}", item.doc] for item in FIELDS],
+        ),
+    ]
+    rows = []
+    for opcode in Opcode:
+        flags = ", ".join(f"`{name}`" for name in LEGAL_FLAGS.get(opcode, ()))
+        used = ", ".join(f"`{name}`" for name in USES[opcode] if name != "flags")
+        rows.append([opcode.value, f"`{opcode.name}`", opcode.doc, used, flags])
+    sections.append(_section("Opcodes", ["", "opcode", "what it does", "fields", "flags"], rows))
+    for functions, title in _FUNCTIONS.items():
+        rows = [[item.value, f"`{item.name}`", item.doc] for item in functions]
+        sections.append(_section(title, ["", "function", "meaning"], rows))
+    rows = [[value, f"`{name}`", FLAG_DOC[name]] for name, value in FLAGS.items()]
+    sections.append(_section("Flags", ["bit", "flag", "meaning"], rows))
+    rows = [[code.value, f"`{code.name}`", code.doc] for code in ErrorCode]
+    sections.append(_section("Errors", ["", "error", "the first of these reasons"], rows))
+    conditions = core_checks.__doc__.split("\n", 2)[2].strip()
+    sections.append(f"{_AFTER_ERRORS}```text\n{conditions}\n```\n")
+    rows = [
+        [number, f"`{name}`", text, "yes" if name in DEPENDS_ON_TIME else "no"]
+        for number, (name, text) in enumerate(COUNTERS.items())
+    ]
+    title = f"Counters ({COUNTER_WIDTH} bits, they wrap around)"
+    sections.append(_section(title, ["beat", "counter", "counts", "depends on stalls"], rows))
+    return "\n".join(sections)
+
+
+def _section(title, headers, rows):
+    rows = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
+    return f"## {title}\n\n{tabulate(rows, headers=headers, tablefmt='github', disable_numparse=True)}\n"
+
+
+def c_header():
+    """A header for C99 and C++: enumerations, places of the fields, and functions that encode and decode."""
+    lines = [
+        "/* Commands of the core. Made from golden/spec/commands.py by: python -m hw commands */",
+        "#ifndef SPARSE_DIT_COMMANDS_H",
+        "#define SPARSE_DIT_COMMANDS_H",
+        "",
+        "#include <stdint.h>",
+        "",
+        f"#define DIT_COMMAND_WORDS {WORDS}",
+        "",
+    ]
+    kinds = {
+        "opcode": Opcode,
+        "memory": Memory,
+        "projection": Projection,
+        "elementwise": Elementwise,
+        "error": ErrorCode,
+    }
+    for name, kind in kinds.items():
+        lines += _enumeration(name, [(item.name, item.value, item.doc) for item in kind])
+    lines += _enumeration("flag", [(name.upper(), value, FLAG_DOC[name]) for name, value in FLAGS.items()])
+    counters = [(name.upper(), number, text) for number, (name, text) in enumerate(COUNTERS.items())]
+    lines += _enumeration("counter", counters)
+    lines += [f"#define DIT_COUNTERS {len(COUNTERS)}", ""]
+    lines += ["/* Where fields lie: the 32-bit word, the lowest bit in it, the number of bits. */"]
+    for item in FIELDS:
+        prefix = f"#define DIT_{item.name.upper()}"
+        lines += [f"{prefix}_WORD {item.word}", f"{prefix}_SHIFT {item.low}", f"{prefix}_WIDTH {item.width}"]
+    lines += ["", "struct dit_command {"]
+    lines += [f"    {_c_type(item)} {item.name}; /* {item.doc} */" for item in FIELDS]
+    lines += ["};", "", "static inline void dit_encode(const struct dit_command *command, uint32_t *word)", "{"]
+    for number in range(WORDS):
+        parts = [
+            f"((uint32_t)command->{item.name} & {(1 << item.width) - 1:#x}u) << {item.low}"
+            for item in FIELDS
+            if item.word == number
+        ]
+        joined = "\n            | ".join(parts)
+        lines += [f"    word[{number}] = {joined};"]
+    lines += ["}", "", "static inline void dit_decode(const uint32_t *word, struct dit_command *command)", "{"]
+    for item in FIELDS:
+        value = f"word[{item.word}] >> {item.low} & {(1 << item.width) - 1:#x}u"
+        lines += [f"    command->{item.name} = ({_c_type(item)})({value});"]
+    lines += ["}", "", "#endif", ""]
+    return "\n".join(lines)
+
+
+def _c_type(item):
+    return f"uint{8 if item.width <= 8 else 16 if item.width <= 16 else 32}_t"
+
+
+def _enumeration(name, items):
+    lines = [f"enum dit_{name} {{"]
+    lines += [f"    DIT_{name.upper()}_{item} = {value}, /* {text} */" for item, value, text in items]
+    return [*lines, "};", ""]
+
+
+def documents():
+    """``{file name: text}``."""
+    return {MARKDOWN: markdown(), HEADER: c_header()}

@@ -1,0 +1,112 @@
+"""The generated parts of the README: the table of blocks and the table of figures."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from tabulate import tabulate
+
+from hw.emit import contract
+from hw.emit.emission import summary
+from hw.emit.package import build_package
+from hw.registry import BLOCKS, PRESETS, UNITS, make_block
+from hw.synthesis import flow as synth
+
+FIGURES = Path("docs/figures.json")
+FIGURE_ROWS = [
+    (unit, config, recipe)
+    for recipe in ("area", "A")
+    for unit in UNITS
+    if unit != "vector_unit"  # a synthesis of many minutes, too long to repeat at leisure
+    for config in ("small", "edge")
+]
+"""Block, preset and recipe of each row of the table of figures."""
+
+
+def block_table():
+    """What each block does, its streams, its latency at every preset."""
+    rows = []
+    for unit in BLOCKS:
+        blocks = {config: make_block(unit, config) for config in PRESETS}
+        members = contract.members(blocks["small"])
+        ports = {direction: _names(members, direction) for direction in ("input", "output")}
+        latencies = [block.latency for block in blocks.values()]
+        latency = "by command" if None in latencies else " / ".join(map(str, latencies))
+        what = summary(blocks["small"]).replace("|", "\\|")
+        rows.append([f"`{unit}`", what, ports["input"], ports["output"], latency])
+    headers = ["block", "what it does", "in", "out", f"latency in clocks ({' / '.join(PRESETS)})"]
+    return tabulate(rows, headers=headers, tablefmt="github")
+
+
+def _names(members, direction):
+    """The members of one direction; of numbered ones only the first and the last."""
+    names = [member["name"] for member in members if member["direction"] == direction]
+    numbered = [name for name in names if re.fullmatch(r"\w+_\d+", name)]
+    shown = [f"`{name}`" for name in names if name not in numbered]
+    return ", ".join(([f"`{numbered[0]}` … `{numbered[-1]}`"] if numbered else []) + shown)
+
+
+def verilog_digest(unit, config):
+    """A digest of a block's emitted modules, without comments: figures belong to exactly this Verilog."""
+    files = build_package({unit: make_block(unit, config)})
+    text = "".join(re.sub(r"^//.*\n", "", files[name], flags=re.M) for name in sorted(files) if name.endswith(".v"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+FIGURES_SHOWN = {
+    "flip_flops": "flip-flops",
+    "memory_bits": "memory bits",
+    "area_um2": "µm²",
+    "gate_equivalents": "gate equivalents",
+    "period_ps": "period ps",
+    "period_wire_load_ps": "with wire load",
+}
+
+
+def figure_table():
+    """Area and timing of every block from the committed measurements."""
+    data = json.loads(FIGURES.read_text())
+    rows = []
+    for entry in data["figures"]:
+        parameters = ", ".join(f"{name}={value}" for name, value in PRESETS[entry["config"]][entry["unit"]].items())
+        row = [f"`{entry['unit']}`", f"{entry['config']} ({parameters})", entry["recipe"]]
+        rows.append(row + [f"{entry[key]:,}" for key in FIGURES_SHOWN])
+    headers = ["block", "configuration", "recipe", *FIGURES_SHOWN.values()]
+    align = ["left"] * 3 + ["right"] * len(FIGURES_SHOWN)
+    return tabulate(rows, headers=headers, tablefmt="github", colalign=align) + "\n\n" + "\n".join(data["notes"])
+
+
+def measured(folder):
+    """The committed form of the reports that ``make synth`` wrote to a folder for the rows of the table."""
+    figures, notes = [], {}
+    for unit, config, recipe in FIGURE_ROWS:
+        name = f"{unit}_{config}" + ("" if recipe == "area" else f"_{recipe}")
+        path = Path(folder, f"{name}.json")
+        try:
+            report = json.loads(path.read_text())
+            values = {**report["figures"], **report["delay"]}
+            shown = {key: round(values[key]) for key in FIGURES_SHOWN}
+            told = [note for note in synth.notes(report) if not note.startswith("flattening")]
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            raise ValueError(f"{str(path)!r} is not the report of a synthesis with a library and delay") from None
+        digest = verilog_digest(unit, config)
+        figures.append({"unit": unit, "config": config, "recipe": recipe, "verilog_sha256": digest, **shown})
+        notes.update(dict.fromkeys(told))
+    return {"notes": [f"- {note}" for note in notes], "figures": figures}
+
+
+def render(text):
+    """README text with every generated part renewed."""
+    for name, content in (("blocks", block_table()), ("figures", figure_table())):
+        text = with_generated(text, "README.md", name, "make readme", content)
+    return text
+
+
+def with_generated(text, file, name, command, content):
+    """The text of a file with new content between the markers of a generated part."""
+    begin, end = f"<!-- begin {name} (generated: {command}) -->", f"<!-- end {name} -->"
+    if begin not in text or end not in text:
+        raise ValueError(f"{file} lacks the markers of its generated part {name!r}")
+    head, rest = text.split(begin)
+    return f"{head}{begin}\n{content}\n{end}{rest.split(end)[1]}"

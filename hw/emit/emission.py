@@ -1,0 +1,176 @@
+"""From blocks to Verilog: every distinct block becomes one RTLIL module, Yosys tidies them, and a writer makes them read well."""
+
+import inspect
+import subprocess
+import sys
+import tempfile
+import textwrap
+from contextlib import contextmanager
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
+from amaranth.hdl._ir import PortDirection
+from amaranth.lib.wiring import In
+
+from hw.emit.rtlil_text import black_box, normalise
+from hw.emit.verilog import split_modules, tidy
+
+MEMORY_BODIES = ("model", "macro")
+
+DIRECTIONS = {"input": PortDirection.Input, "output": PortDirection.Output}
+
+# opt_clean runs before opt_dff so that the latter sees plain enables and resets.
+YOSYS_RUNNER = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for line in sys.argv[1].split(";"):
+    libyosys.run_pass(line.strip(), design)
+"""
+
+YOSYS_PASSES = "proc; opt_expr; opt_clean; opt_dff; opt_clean -purge"
+
+
+@contextmanager
+def memories_without_contents():
+    """Memories start without contents, as they do on silicon; Amaranth would write zeros, for seconds a megabit."""
+    original = rtlil.ModuleEmitter.emit_memory
+    rtlil.ModuleEmitter.emit_memory = lambda emitter, cell_index, cell: None
+    try:
+        yield
+    finally:
+        rtlil.ModuleEmitter.emit_memory = original
+
+
+def flat_ports(block):
+    """The block's ports as Verilog sees them: ``{name: (direction, value)}``, zero-width ports left out."""
+    ports = {}
+    for path, member, value in block.signature.flatten(block):
+        value = Value.cast(value)
+        if len(value):
+            ports["__".join(map(str, path))] = ("input" if member.flow is In else "output", value)
+    return ports
+
+
+def summary(block):
+    """The first paragraph of the block's docstring, on one line."""
+    return " ".join(inspect.getdoc(block).split("\n\n")[0].replace("``", "").split())
+
+
+def comment(lines):
+    """Lines as a Verilog comment."""
+    return "".join(f"// {line}".rstrip() + "\n" for line in lines)
+
+
+class Emission:
+    """A set of Verilog modules under construction; it is the platform with which blocks are elaborated.
+
+    Parameters
+    ----------
+    memory : "model" or "macro"
+        Whether memories are emitted with an inferable body or as black boxes for a memory compiler.
+
+    ``clocking`` says for every emitted module which of clk and rst it has; ``macros`` describes the black boxes.
+    """
+
+    def __init__(self, memory="model"):
+        if memory not in MEMORY_BODIES:
+            raise ValueError(f"memory must be one of {', '.join(MEMORY_BODIES)}, not {memory!r}")
+        self.memory = memory
+        self.macros = {}
+        self._names = {}
+        self._rtlil = {}
+        self.clocking = {}
+        self._children = {}
+        self._comments = {}
+        self._tops = []
+        self._opening = None
+        self._parents = []
+
+    def add_top(self, block, name=None):
+        """Emit a block, or any component, as a top module; returns the module's name."""
+        name = self._emit(block, name or block.module_name)
+        self._tops.append(name)
+        return name
+
+    def instantiate(self, block):
+        """An instance of the block's shared module (called by :meth:`hw.lib.block.Block.elaborate`)."""
+        if block is self._opening:  # not a child: the module that is being emitted
+            self._opening = None
+            return block.circuit()
+        name = self._emit(block, block.module_name)
+        connections = {f"{direction[0]}_{port}": value for port, (direction, value) in flat_ports(block).items()}
+        if "clk" in self.clocking[name]:
+            connections["i_clk"] = ClockSignal()
+        if "rst" in self.clocking[name]:
+            connections["i_rst"] = ResetSignal()
+        return Instance(name, **connections)
+
+    def _emit(self, block, name):
+        if self._parents:
+            self._children[self._parents[-1]][name] = None
+        key = getattr(block, "key", id(block))
+        if self._names.setdefault(name, key) != key:
+            raise ValueError(f"module name {name!r} is wanted by two different blocks")
+        if name in self._rtlil:
+            return name
+        self._children[name] = {}
+        ports = flat_ports(block)
+        self._opening = block
+        self._parents.append(name)
+        with memories_without_contents():
+            text = rtlil.convert(
+                block,
+                name=name,
+                platform=self,
+                ports={port: (value, DIRECTIONS[direction]) for port, (direction, value) in ports.items()},
+                emit_src=False,
+            )
+        self._parents.pop()
+        modules, self.clocking[name] = normalise(text, list(ports))
+        if self.memory == "macro" and getattr(block, "is_memory", False):
+            self.macros[name] = block.describe()
+            modules = {name: black_box(modules[name])}
+        # A top's comment is its file's header.
+        self._comments[name] = comment(textwrap.wrap(summary(block), 110)) if self._parents else ""
+        self._rtlil[name] = modules  # after its children, which were emitted while it was elaborated
+        return name
+
+    def verilog(self):
+        """Run Yosys and return ``{module name: Verilog text}``, parents before children."""
+        rtlil_text = "".join(text for modules in self._rtlil.values() for text in modules.values())
+        written = split_modules(run_yosys(rtlil_text, self._tops))
+        return {
+            name: self._comments[name]
+            + "\n".join(tidy(written[module], black_box=module in self.macros) for module in modules)
+            for name, modules in reversed(self._rtlil.items())
+        }
+
+    def modules_of(self, classes):
+        """``{name: block's key}`` of the modules whose blocks are of some classes."""
+        return {name: key for name, key in self._names.items() if isinstance(key, tuple) and key[0] in classes}
+
+    def below(self, name):
+        """The names of a module and of everything that it contains."""
+        found = {name}
+        for child in self._children[name]:
+            found |= self.below(child)
+        return found
+
+
+def run_yosys(rtlil_text, tops):
+    """Tidy an RTLIL design with Yosys (in a process of its own, since a Yosys error ends it) and write Verilog."""
+    with tempfile.TemporaryDirectory(prefix="emit-") as folder:
+        Path(folder, "design.il").write_text(rtlil_text)
+        result = Path(folder, "design.v")
+        checks = "; ".join(f"hierarchy -check -top {top}" for top in tops) if len(tops) == 1 else "hierarchy -check"
+        script = (
+            f"read_rtlil design.il; {checks}; {YOSYS_PASSES}; "
+            "setattr -mod -unset blackbox =A:blackbox; write_verilog -noattr design.v"
+        )
+        run = subprocess.run([sys.executable, "-c", YOSYS_RUNNER, script], capture_output=True, text=True, cwd=folder)
+        if run.returncode or not result.exists():
+            lines = [line for line in (run.stdout + run.stderr).splitlines() if "ERROR" in line]
+            raise RuntimeError(f"Yosys refused the design: {lines[-1] if lines else run.stderr[-500:]}")
+        return result.read_text()

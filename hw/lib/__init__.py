@@ -1,0 +1,1 @@
+"""What every block is built on: parameters, streams, pipelines, memories."""

@@ -1,0 +1,84 @@
+"""The base of every block: parameters, documentation of its ports, and one shared Verilog module a configuration."""
+
+import re
+
+from amaranth.hdl import Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from hw.lib.parameters import NoParameters
+
+MAX_INPUT_BITS = (1 << 16) - 2
+"""Amaranth numbers the input bits of a module, clock and reset included, with 16 bits."""
+
+
+class Block(wiring.Component):
+    """A component with checked parameters that is emitted as one Verilog module for each distinct configuration.
+
+    A subclass names its ``Parameters`` dataclass, says what each port is for in ``members_doc``, describes its
+    members as a function of the parameters, and builds its logic in :meth:`circuit`.
+
+    In an Amaranth design a block is an ordinary component. When Verilog is emitted (the platform is an
+    :class:`hw.emit.emission.Emission`), a parent holds an instance instead, and the block's own module is elaborated once,
+    with all of its ports, however many instances there are.
+    """
+
+    # A block also describes itself (ports, latency, parameters): making one without elaborating it is no mistake.
+    _MustUse__silence = True
+
+    Parameters = NoParameters
+    members_doc: dict[str, str] = {}
+    is_memory = False
+    latency: int | None = None
+    """Clocks from a beat to its result; None where that depends on what the block is told to do."""
+    interval = 1
+    """Clocks from one accepted beat to the next."""
+
+    def __init__(self, parameters, members):
+        for name in parameters:
+            if name not in self.Parameters.__dataclass_fields__:
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter {name!r}: "
+                    f"legal are {', '.join(self.Parameters.__dataclass_fields__)}"
+                )
+        self.parameters = self.Parameters(**parameters)
+        for name, value in self.parameters.to_dict().items():
+            setattr(self, name, value)
+        super().__init__(members(self.parameters))
+        inputs = sum(len(Value.cast(value)) for _, member, value in self.signature.flatten(self) if member.flow is In)
+        if inputs > MAX_INPUT_BITS:
+            sizes = ", ".join(
+                f"{name}={value}" for name, value in self.parameters.to_dict().items() if value is not None
+            )
+            raise ValueError(
+                f"{self.base_name} with {sizes} has {inputs} input bits; at most {MAX_INPUT_BITS} can be emitted"
+            )
+
+    @property
+    def key(self):
+        """What makes two blocks the same module."""
+        return type(self), self.parameters
+
+    @property
+    def base_name(self):
+        """The class name in snake case."""
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(self).__name__).lower()
+
+    @property
+    def module_name(self):
+        """A Verilog module name that no other configuration of any block has: the class and its parameter values."""
+        words = [self.base_name]
+        for name, value in self.parameters.to_dict().items():
+            if isinstance(value, bool):
+                words += [name] if value else []
+            elif value is not None:
+                words.append(re.sub(r"\W", "_", str(value)))
+        return "_".join(words)
+
+    def circuit(self):
+        """Build the block's logic: an :class:`amaranth.hdl.Module`."""
+        raise TypeError(f"{type(self).__name__} does not define circuit()")
+
+    def elaborate(self, platform):
+        instantiate = getattr(platform, "instantiate", None)
+        return instantiate(self) if instantiate else self.circuit()

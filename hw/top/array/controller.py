@@ -1,0 +1,335 @@
+"""ArrayController: the commands of the dot-product units: MATMUL, SDDMM and PROJECT."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from golden.spec.commands import FLAGS, Opcode
+from hw.arith.compressor import Heap
+from hw.lib.block import Block
+from hw.lib.formats import FP16
+from hw.lib.stream import StreamFork, StreamQueue
+from hw.top.array.column_writer import ColumnWriter
+from hw.top.array.group_collector import GroupCollector
+from hw.top.array.hash_order import HashOrder
+from hw.top.array.mask_feeder import MaskFeeder
+from hw.top.array.plan import ArrayPlan, item_layout, query_beats
+from hw.top.array.query_feeder import QueryFeeder
+from hw.top.command_layout import COMMAND_LAYOUT
+from hw.top.layouts import bank_write, imem_write, value_write
+from hw.top.parameters import CoreParameters
+from hw.top.rows.row_address_generator import RowAddressGenerator
+from hw.top.rows.row_sequencer import RowSequencer
+from hw.units.dot_product_array.slice import slice_activity
+from hw.units.dot_product_array.unit import DotProductArray
+
+__all__ = ["ArrayController"]
+
+
+class ArrayController(Block):
+    """Executes MATMUL, SDDMM and PROJECT, one command after the other, on a sampled array of n_banks units.
+
+    What a unit multiplies a row with is in its weight bank, beats of n_lanes elements: beat i of slot a at word
+    ``bank_address + i * slots + a``; a bias is the lane 0 of one more beat. Units take b beats a score, without a
+    bubble, and a row takes a clock for each of its words at least.
+
+    * MATMUL: column c is slot c // n_banks of unit c % n_banks. A row is written into IMEM in groups of n_banks
+      elements; those behind the last column are +0, and what lies behind the last group stays as it is.
+    * SDDMM: each unit works through its part of the row's mask and writes its scores to its own bank, from
+      ``destination`` on, in the order of their rows, those of a row by rising slot.
+    * PROJECT: the product of all rows in the order of the hash (:class:`~hw.top.array.hash_order.HashOrder`), group by
+      group through the aligner into the weight banks, as keys, or to the engines' banks, as values.
+
+    ``weight_write`` is always taken. ``counters`` are what one clock adds: beats and waiting units are late by two
+    clocks, and scores by one; ``rows`` are rows that the array has done, in PROJECT those of each group. Rows of MATMUL
+    and SDDMM are done when they are written; those of PROJECT all at the end.
+
+    Defined by :mod:`golden.core.array`.
+    """
+
+    Parameters = CoreParameters
+    members_doc = {
+        "token": "write one entry of the token list; not while a gated command runs",
+        "start": "begin with the command; only while idle",
+        "command": "constant from start to done",
+        "n_active": "constant from start to done: rows of the command",
+        "limit": "rows that may be read; only grows during a command; PROJECT does not look at it",
+        "rows_done": "rows that are written, from 0 at start",
+        "done": "all is written; idle from the next clock on",
+        "imem_address": "word of IMEM to read",
+        "imem_word": "the word",
+        "mask_address": "word of the mask memory",
+        "mask_row": "the word: bit v * slots + a is the key at slot a of bank v",
+        "imem_write": "MATMUL: a group of a row",
+        "score_write": "SDDMM: one score a bank, always taken",
+        "value_write": "PROJECT: an element for every engine's bank",
+        "weight_write": "a word for one weight bank; only while idle",
+        "counters": "what the units do, scores that are written, rows that are done",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+        p, sizes = self.parameters, self.parameters.sizes
+        self._array = DotProductArray(
+            n_units=p.n_banks,
+            n_lanes=p.n_lanes,
+            n_slots=sizes.array_slots,
+            max_beats=sizes.max_beats,
+            weight_depth=p.wmem_depth,
+            query_beats=query_beats(sizes),
+            run_ahead=p.run_ahead,
+        )
+
+    @staticmethod
+    def _members(p):
+        values = p.values()
+        loop = RowSequencer(max_tokens=p.max_tokens).signature.members
+        query = QueryFeeder(**values).signature.members
+        mask = MaskFeeder(**values).signature.members
+        score = {"valid": 1, "address": (p.omem_depth - 1).bit_length(), "value": FP16.width}
+        units = range(p.n_banks + 1)
+        counters = {
+            "beats": units,
+            "waits_for_sink": units,
+            "waits_for_rows": units,
+            "waits_for_query": units,
+            "scores": units,
+            "rows": 1,
+        }
+        return {
+            **{name: loop[name] for name in ("token", "start", "n_active", "limit")},
+            "command": In(COMMAND_LAYOUT),
+            "rows_done": Out(range(p.max_tokens + 1)),
+            "done": Out(1),
+            "imem_address": query["imem_address"],
+            "imem_word": query["imem_word"],
+            "mask_address": mask["mask_address"],
+            "mask_row": In(stream.Signature(p.n_banks * p.sizes.key_slots)),
+            "imem_write": Out(stream.Signature(imem_write(p))),
+            "score_write": Out(data.ArrayLayout(data.StructLayout(score), p.n_banks)),
+            "value_write": Out(stream.Signature(value_write(p))),
+            "weight_write": In(bank_write(p, p.wmem_depth, p.n_lanes)),
+            "counters": Out(data.StructLayout(counters)),
+        }
+
+    @property
+    def latency(self):
+        """Clocks from start to the first write of MATMUL, for a row of one beat whose word comes at once."""
+        to_first_beat = RowSequencer.latency + QueryFeeder.latency + 2
+        return to_first_beat + self._array.parameters.plan.latency + GroupCollector.latency
+
+    def circuit(self):
+        m = Module()
+        m.submodules.array = array = self._array
+        m.submodules.plan = planned = ArrayPlan(**self.parameters.values())
+        self._plan = plan = planned.plan
+        m.d.comb += [
+            planned.command.eq(self.command),
+            array.weight_base.eq(plan.weight_base),
+            array.weight_stride.eq(plan.weight_stride),
+        ]
+        starts_project = Signal()
+        m.d.comb += starts_project.eq(self.start & (self.command.opcode == Opcode.PROJECT))
+        items = self._items(m, starts_project)
+        self._feed(m, items)
+        collector = self._collect(m, items[2])
+        finished = self._put(m, collector, starts_project)
+        self._write_weights(m)
+        n_scores = self._write_scores(m)
+        self._follow(m, collector, finished)
+        self._count(m, n_scores)
+        return m
+
+    def _items(self, m, starts_project):
+        """Rows of the loop, or groups of rows in the order of the hash, for those who need to know of them."""
+        values, plan = self.parameters.values(), self._plan
+        m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
+        m.submodules.order = order = HashOrder(**values)
+        layout = order.items.payload.shape()
+        m.submodules.fork = fork = StreamFork(width=layout.size, n=3)
+        item = Signal(layout)
+        m.d.comb += [
+            loop.token.eq(self.token),
+            loop.start.eq(self.start & ~starts_project),
+            loop.gated.eq((self.command.flags & FLAGS["gated"]).any()),
+            loop.n_active.eq(self.n_active),
+            loop.limit.eq(self.limit),
+            order.start.eq(starts_project),
+            order.plan.eq(plan),
+            order.multiplier.eq(self.command.multiplier),
+            order.n_rows.eq(self.command.n_rows),
+            fork.source.payload.eq(item),
+            fork.source.valid.eq(Mux(plan.kind.project, order.items.valid, loop.rows.valid)),
+            order.items.ready.eq(fork.source.ready & plan.kind.project),
+            loop.rows.ready.eq(fork.source.ready & ~plan.kind.project),
+        ]
+        with m.If(plan.kind.project):
+            m.d.comb += item.eq(order.items.payload)
+        with m.Else():
+            m.d.comb += item.row.eq(loop.rows.payload.row)
+        return fork.sink
+
+    def _feed(self, m, items):
+        """Queries and masks of everything that is not empty."""
+        values, plan, array = self.parameters.values(), self._plan, self._array
+        m.submodules.queries = queries = QueryFeeder(**values)
+        m.submodules.masks = masks = MaskFeeder(**values)
+        row = data.View(item_layout(self.parameters.sizes), items[0].payload)
+        m.d.comb += [
+            queries.rows.payload.eq(row.row),
+            queries.rows.valid.eq(items[0].valid & ~row.is_empty),
+            items[0].ready.eq(queries.rows.ready | row.is_empty),
+            queries.source.eq(self.command.source),
+            queries.stride.eq(self.command.source_stride),
+            queries.plan.eq(plan.query),
+            masks.items.payload.eq(items[1].payload),
+            masks.items.valid.eq(items[1].valid),
+            items[1].ready.eq(masks.items.ready),
+            masks.plan.eq(plan),
+            masks.mask_row.payload.eq(self.mask_row.payload),
+            masks.mask_row.valid.eq(self.mask_row.valid),
+            self.mask_row.ready.eq(masks.mask_row.ready),
+        ]
+        connect(m, queries.imem_address, flipped(self.imem_address))
+        connect(m, flipped(self.imem_word), queries.imem_word)
+        connect(m, masks.mask_address, flipped(self.mask_address))
+        connect(m, queries.query, array.query)
+        connect(m, masks.bitmap, array.mask)
+
+    def _collect(self, m, items):
+        """Scores of a group, and where it belongs: that waits in a queue for them."""
+        values, plan, array = self.parameters.values(), self._plan, self._array
+        m.submodules.collector = collector = GroupCollector(**values)
+        m.submodules.placing = placing = RowAddressGenerator(
+            max_tokens=self.max_tokens, imem_depth=self.imem_depth, n_matrices=1
+        )
+        place = placing.placed.payload.places[0]
+        item = data.View(item_layout(self.parameters.sizes), items.payload)
+        # As many as there may be in the array, and some for the way into it.
+        m.submodules.waiting = waiting = StreamQueue(
+            width=max(len(place), len(items.payload)), depth=(1 << array.parameters.row_width) + 4, storage="memory"
+        )
+        m.d.comb += [
+            placing.first[0].eq(self.command.destination),
+            placing.stride[0].eq(self.command.destination_stride),
+            placing.rows.payload.eq(item.row),
+            placing.rows.valid.eq(items.valid & plan.kind.matmul),
+            placing.placed.ready.eq(waiting.source.ready & plan.kind.matmul),
+            waiting.source.payload.eq(Mux(plan.kind.project, items.payload, place)),
+            waiting.source.valid.eq(Mux(plan.kind.project, items.valid, placing.placed.valid)),
+            items.ready.eq(Mux(plan.kind.project, waiting.source.ready, placing.rows.ready | plan.kind.sddmm)),
+            collector.plan.eq(plan),
+            collector.places.payload.eq(waiting.sink.payload),
+            collector.places.valid.eq(waiting.sink.valid & plan.kind.matmul),
+            collector.items.payload.eq(waiting.sink.payload[: len(items.payload)]),
+            collector.items.valid.eq(waiting.sink.valid & plan.kind.project),
+            waiting.sink.ready.eq(Mux(plan.kind.project, collector.items.ready, collector.places.ready)),
+        ]
+        for unit, score in enumerate(collector.scores):
+            source = getattr(array, f"score_{unit}")
+            m.d.comb += [
+                score.payload.eq(source.payload.narrow),
+                score.valid.eq(source.valid),
+                source.ready.eq(score.ready | plan.kind.sddmm),
+            ]
+        return collector
+
+    def _put(self, m, collector, starts_project):
+        """Groups into IMEM, or through the aligner into the banks; returns when the latter are complete."""
+        plan = self._plan
+        m.submodules.writer = writer = ColumnWriter(**self.parameters.values())
+        group = collector.groups.payload
+        word = self.imem_write.payload
+        part = self.parameters.sizes.row_part
+        m.d.comb += [
+            word.address.eq(group.address),
+            *(element.eq(group.elements[index % self.n_banks]) for index, element in enumerate(word["values"])),
+            *(enable.eq(group.position == index * part // self.n_banks) for index, enable in enumerate(word.enable)),
+            self.imem_write.valid.eq(collector.groups.valid & plan.kind.matmul),
+            writer.start.eq(starts_project),
+            writer.plan.eq(plan),
+            writer.destination.eq(self.command.destination),
+            writer.groups.payload.eq(group.elements),
+            writer.groups.valid.eq(collector.groups.valid & plan.kind.project),
+            collector.groups.ready.eq(Mux(plan.kind.project, writer.groups.ready, self.imem_write.ready)),
+        ]
+        connect(m, writer.keys, self._array.weight_lane)
+        connect(m, writer.values, flipped(self.value_write))
+        return writer.finished
+
+    def _write_weights(self, m):
+        weight = self._array.weight
+        m.d.comb += [
+            weight.payload.key.eq(self.weight_write.words),
+            weight.payload.address.eq(self.weight_write.address),
+            weight.payload.unit.eq(self.weight_write.bank),
+            weight.valid.eq(self.weight_write.valid),
+        ]
+
+    def _write_scores(self, m):
+        """Each bank's scores one after the other, a clock after they were taken; returns how many."""
+        written = Signal(self.n_banks, name="score_is_written")
+        for unit, write in enumerate(self.score_write):
+            score = getattr(self._array, f"score_{unit}")
+            pointer = Signal(len(write.address), name=f"score_pointer_{unit}", reset_less=True)
+            address = Signal.like(pointer, name=f"score_address_{unit}")
+            value = Signal(FP16.width, name=f"score_{unit}", reset_less=True)
+            takes = Signal(name=f"takes_score_{unit}")
+            m.d.comb += [
+                takes.eq(score.valid & self._plan.kind.sddmm),
+                write.valid.eq(written[unit]),
+                write.address.eq(address),
+                write.value.eq(value),
+            ]
+            m.d.sync += [written[unit].eq(takes), address.eq(pointer), value.eq(score.payload.narrow)]
+            with m.If(self.start):
+                m.d.sync += pointer.eq(self.command.destination)
+            with m.Elif(takes):
+                m.d.sync += pointer.eq(pointer + 1)
+        return written
+
+    def _follow(self, m, collector, finished):
+        """Rows that are written, until they are all; by then the array has reported each of them, and is empty."""
+        array, plan = self._array, self._plan
+        n_done = Signal.like(self.rows_done, name="n_done")
+        is_running = Signal()
+        row_is_done = Signal()
+        m.d.comb += [
+            array.row_done.ready.eq(1),
+            row_is_done.eq(
+                Mux(
+                    plan.kind.sddmm,
+                    array.row_done.valid,
+                    self.imem_write.valid & self.imem_write.ready & collector.groups.payload.ends_row,
+                )
+            ),
+            self.rows_done.eq(n_done),
+            self.done.eq(is_running & (n_done == self.n_active)),
+        ]
+        with m.If(self.start):
+            m.d.sync += [is_running.eq(1), n_done.eq(0)]
+        with m.Else():
+            with m.If(finished):
+                m.d.sync += n_done.eq(self.n_active)
+            with m.Elif(row_is_done):
+                m.d.sync += n_done.eq(n_done + 1)
+            with m.If(self.done):
+                m.d.sync += is_running.eq(0)
+
+    def _count(self, m, scores):
+        """Numbers of units, in registers because they take some adding."""
+        activity = self._array.activity
+        found = {
+            name: getattr(activity, "issues" if name == "beats" else name)
+            for name in ("beats", "waits_for_sink", "waits_for_rows", "waits_for_query")
+        }
+        assert set(slice_activity(1).members) == {"issues", *list(found)[1:]}
+        for name, bits in (*found.items(), ("scores", scores)):
+            port = getattr(self.counters, name)
+            heap = Heap(m, f"count_{name}", len(port))
+            for bit in bits:
+                heap.add(bit)
+            total = Signal(len(port), name=f"n_{name}")
+            m.d.sync += total.eq(heap.total())
+            m.d.comb += port.eq(total)
+        m.d.comb += self.counters.rows.eq(self._array.row_done.valid)

@@ -1,0 +1,1 @@
+"""The controller: command checks, chaining, counters."""

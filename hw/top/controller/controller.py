@@ -1,0 +1,239 @@
+"""Controller: takes commands in order, checks them, starts each on its unit as soon as that is safe."""
+
+import enum
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from golden.spec.commands import FLAGS, ErrorCode, Memory, Opcode
+from hw.lib.block import Block
+from hw.top.command_layout import COMMAND_LAYOUT
+from hw.top.controller.chaining import ChainingChecker
+from hw.top.controller.command_checker import CommandChecker, known_state
+from hw.top.parameters import CoreParameters
+
+__all__ = ["Controller", "Unit"]
+
+
+class Unit(enum.IntEnum):
+    """Who carries a command out."""
+
+    ARRAY = 0
+    SOFTMAX = 1
+    VECTOR = 2
+    LOAD_STORE = 3
+
+
+_UNIT_OF = {
+    Opcode.LOAD: Unit.LOAD_STORE,
+    Opcode.STORE: Unit.LOAD_STORE,
+    Opcode.CTR: Unit.LOAD_STORE,
+    Opcode.MATMUL: Unit.ARRAY,
+    Opcode.PROJECT: Unit.ARRAY,
+    Opcode.SDDMM: Unit.ARRAY,
+    Opcode.SOFTMAX: Unit.SOFTMAX,
+    Opcode.SPMM: Unit.VECTOR,
+    Opcode.ELEMENTWISE: Unit.VECTOR,
+    Opcode.LAYER_NORM: Unit.VECTOR,
+}
+
+
+class Controller(Block):
+    """Gives each command to its unit: at once where it joins the chain of those at work, else when all are done.
+
+    So the results are those of one command after the other. Each unit has one command at a time, which stays on its
+    output until ``done``. A unit that joined may read row k when ``limit`` is above k: it follows the number of rows
+    that the command before it has done, until that command is complete.
+
+    A command that is refused sets ``error`` and ``error_command``, its number counted from reset; those already at work
+    go on to their end, all later ones are taken and dropped, up to CLEAR, which is a command like any other.
+    """
+
+    Parameters = CoreParameters
+    members_doc = {
+        "commands": "what to do, in order",
+        "start": "a unit's command begins, bit by unit",
+        "command": "each unit's command",
+        "n_active": "rows that it processes",
+        "limit": "rows whose inputs are there",
+        "rows_done": "rows that each unit has completed of its command",
+        "done": "a unit's command is complete, bit by unit",
+        "tokens_valid": "there is a token list",
+        "token_count": "its entries",
+        "token_largest": "its largest entry",
+        "tokens_ascending": "no row comes twice in it",
+        "busy": "units at work, bit by unit",
+        "is_idle": "nothing is at work or under way",
+        "clear_counters": "set the counters to zero",
+        "executes": "a command begins or, like CLEAR, is carried out on the spot",
+        "skipped_rows": "rows that the token list spares the command that begins",
+        "error": "the ErrorCode of the command that was refused, 0 while there is none",
+        "error_command": "its number, counted from reset",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        n = len(Unit)
+        rows = range(p.max_tokens + 1)
+        return {
+            "commands": In(stream.Signature(COMMAND_LAYOUT)),
+            "start": Out(n),
+            "command": Out(data.ArrayLayout(COMMAND_LAYOUT, n)),
+            "n_active": Out(data.ArrayLayout(rows, n)),
+            "limit": Out(data.ArrayLayout(rows, n)),
+            "rows_done": In(data.ArrayLayout(rows, n)),
+            "done": In(n),
+            "tokens_valid": In(1),
+            "token_count": In(rows),
+            "token_largest": In(max(1, ceil_log2(p.max_tokens))),
+            "tokens_ascending": In(1),
+            "busy": Out(n),
+            "is_idle": Out(1),
+            "clear_counters": Out(1),
+            "executes": Out(1),
+            "skipped_rows": Out(rows),
+            "error": Out(4),
+            "error_command": Out(32),
+        }
+
+    def circuit(self):
+        m = Module()
+        m.submodules.checker = checker = CommandChecker(**self.parameters.values())
+        m.submodules.chain = chain = ChainingChecker()
+        known = self._know(m)
+
+        # The one that is checked, and then waits for its turn; whatever the stream shows while no beat is valid.
+        command = Signal(COMMAND_LAYOUT, reset_less=True)
+        number = Signal(32)
+        error, error_command = Signal(4), Signal(32)
+        unit = Signal(range(len(Unit)))
+        for opcode, owner in _UNIT_OF.items():
+            with m.If(command.opcode == opcode):
+                m.d.comb += unit.eq(owner)
+        is_clear = Signal()
+        goes, joins = Signal(), Signal()
+        busy = Array(Signal(name=f"{owner.name.lower()}_is_busy") for owner in Unit)
+        nobody_works = Signal()
+        m.d.comb += [
+            is_clear.eq(command.opcode == Opcode.CLEAR),
+            nobody_works.eq(~Cat(*busy).any()),
+            joins.eq(chain.fits & ~nobody_works & ~busy[unit] & ~busy[Unit.LOAD_STORE]),
+            checker.command.eq(command),
+            checker.known.eq(known),
+            chain.command.eq(command),
+            chain.reads.eq(checker.reads),
+            chain.second_reads.eq(checker.second_reads),
+            chain.writes.eq(checker.writes),
+            chain.tokens_ascending.eq(self.tokens_ascending),
+            chain.softmax_busy.eq(busy[Unit.SOFTMAX]),
+            chain.spmm_busy.eq(busy[Unit.VECTOR] & (self.command[Unit.VECTOR].opcode == Opcode.SPMM)),
+            chain.begin.eq(goes & nobody_works),
+            chain.join.eq(goes & ~nobody_works),
+            self.error.eq(error),
+            self.error_command.eq(error_command),
+        ]
+        with m.FSM():
+            with m.State("TAKE"):
+                m.d.comb += self.commands.ready.eq(1)
+                m.d.sync += command.eq(self.commands.payload)
+                with m.If(self.commands.valid):
+                    m.d.sync += number.eq(number + 1)
+                    with m.If((error == 0) | (self.commands.payload.opcode == Opcode.CLEAR)):
+                        m.next = "LOOK"
+            with m.State("LOOK"):
+                # The token list is known when whoever fills it is done.
+                with m.If(~busy[Unit.LOAD_STORE]):
+                    m.d.comb += checker.start.eq(1)
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                with m.If(checker.done):
+                    m.next = "WAIT"
+                    with m.If(checker.error != ErrorCode.NONE):
+                        m.next = "TAKE"
+                        with m.If(error == 0):
+                            m.d.sync += [error.eq(checker.error), error_command.eq(number - 1)]
+            with m.State("WAIT"):
+                m.d.comb += goes.eq(Mux(is_clear, nobody_works, nobody_works | joins))
+                with m.If(goes):
+                    m.next = "TAKE"
+            m.d.comb += self.is_idle.eq(nobody_works)
+
+        with m.If(goes & is_clear):
+            m.d.sync += error.eq(0)
+        m.d.comb += [self.clear_counters.eq(goes & is_clear & (command.function == 1)), self.executes.eq(goes)]
+        self._start_units(m, command, goes & ~is_clear, unit, busy, nobody_works)
+        self._remember(m, command, goes, known)
+        return m
+
+    def _know(self, m):
+        """What was written so far: the token list is known elsewhere, masks and masses are kept here."""
+        known = Signal(known_state(self.parameters))
+        self._mask_rows = [Signal(range(self.max_tokens + 1), name=f"mask_{i}_rows") for i in range(self.n_masks)]
+        self._mass_rows = Signal(range(self.max_tokens + 1), name="mass_rows")
+        m.d.comb += [
+            *(known.mask_rows[index].eq(rows) for index, rows in enumerate(self._mask_rows)),
+            known.mass_rows.eq(self._mass_rows),
+            known.tokens_valid.eq(self.tokens_valid),
+            known.token_count.eq(self.token_count),
+            known.token_largest.eq(self.token_largest),
+        ]
+        return known
+
+    def _remember(self, m, command, goes, known):
+        """Which rows of masks and masses there will be when the command is done; whoever needs them waits for it."""
+        is_load = command.opcode == Opcode.LOAD
+        makes = (command.opcode == Opcode.SOFTMAX) & (command.flags & FLAGS["make_mask"]).any()
+        loads_mask = is_load & (command.function == Memory.MASK)
+        loads_mass = is_load & (command.function == Memory.MASS)
+        for index, rows in enumerate(self._mask_rows):
+            with m.If(goes & (command.mask_out == index) & (loads_mask | (makes & (command.n_rows > rows)))):
+                m.d.sync += rows.eq(command.n_rows)
+        with m.If(goes & (loads_mass | (makes & (command.n_rows > self._mass_rows)))):
+            m.d.sync += self._mass_rows.eq(command.n_rows)
+
+    def _start_units(self, m, command, goes, unit, busy, nobody_works):
+        last_unit = Signal(range(len(Unit)))  # that of the command before
+        with m.If(goes):
+            m.d.sync += last_unit.eq(unit)
+        is_gated = (command.flags & FLAGS["gated"]).any()
+        has_rows = Signal()
+        m.d.comb += has_rows.eq(unit != Unit.LOAD_STORE)
+        n_active = Mux(is_gated, self.token_count, command.n_rows)
+        with m.If(goes & has_rows & is_gated):
+            m.d.comb += self.skipped_rows.eq(command.n_rows - self.token_count)
+        done = Array(self.done[index] for index in Unit)
+        rows_done = Array(self.rows_done[index] for index in Unit)
+        for index in Unit:
+            begins = Signal(name=f"begins_{index.name.lower()}")
+            follows = Signal(name=f"follows_{index.name.lower()}")
+            leader = Signal(range(len(Unit)), name=f"leader_of_{index.name.lower()}")
+            own = Signal(COMMAND_LAYOUT, name=f"command_of_{index.name.lower()}")
+            active = Signal(range(self.max_tokens + 1), name=f"rows_of_{index.name.lower()}")
+            start = Signal(name=f"start_{index.name.lower()}")
+            m.d.comb += [
+                begins.eq(goes & (unit == index)),
+                self.command[index].eq(own),
+                self.n_active[index].eq(active),
+                self.limit[index].eq(Mux(follows, rows_done[leader], active)),
+                self.start[index].eq(start),
+                self.busy[index].eq(busy[index]),
+            ]
+            m.d.sync += start.eq(begins)
+            with m.If(done[leader]):
+                m.d.sync += follows.eq(0)
+            with m.If(begins):
+                m.d.sync += [
+                    own.eq(command),
+                    active.eq(n_active),
+                    leader.eq(last_unit),
+                    follows.eq(busy[last_unit] & ~done[last_unit]),
+                ]
+            with m.If(begins):
+                m.d.sync += busy[index].eq(1)
+            with m.Elif(self.done[index]):
+                m.d.sync += busy[index].eq(0)

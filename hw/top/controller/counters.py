@@ -1,0 +1,49 @@
+"""The core's counters: what they are called, what they count, and the registers."""
+
+from amaranth.hdl import Module, Signal, signed
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from golden.spec.counters import COUNTER_WIDTH, COUNTERS
+from hw.lib.block import Block
+
+__all__ = ["COUNTERS", "COUNTER_WIDTH", "CoreCounters"]
+
+_STEP = signed(18)
+"""What is added in one clock: at most the keys of a command, or that less the scores of a clock, which may be more."""
+
+
+class CoreCounters(Block):
+    """One register a counter: it grows by the step of the clock before, or is cleared. They wrap around.
+
+    What is added is known late in its clock, and so it waits for the next one, as ``clear`` does.
+    """
+
+    members_doc = {
+        **{f"{name}_step": f"what to add to {name}" for name in COUNTERS},
+        "clear": "set all to zero",
+        "totals": "the counters",
+    }
+
+    def __init__(self):
+        super().__init__(
+            {},
+            lambda p: {
+                **{f"{name}_step": In(_STEP) for name in COUNTERS},
+                "clear": In(1),
+                "totals": Out(data.ArrayLayout(COUNTER_WIDTH, len(COUNTERS))),
+            },
+        )
+
+    def circuit(self):
+        m = Module()
+        totals = [Signal(COUNTER_WIDTH, name=name) for name in COUNTERS]
+        clear = Signal(name="clear_now")
+        m.d.sync += clear.eq(self.clear)
+        for index, total in enumerate(totals):
+            step = Signal(_STEP, name=f"{total.name}_now")
+            m.d.sync += [step.eq(getattr(self, f"{total.name}_step")), total.eq(total + step)]
+            m.d.comb += self.totals[index].eq(total)
+        with m.If(clear):
+            m.d.sync += [total.eq(0) for total in totals]
+        return m

@@ -1,0 +1,1 @@
+"""Between the core and its host: loads, stores, token list."""

@@ -1,0 +1,46 @@
+"""What the units of the core send each other."""
+
+from amaranth.lib import data
+from amaranth.utils import ceil_log2
+
+from hw.lib.formats import FP16
+
+__all__ = ["bank_write", "imem_write", "value_write"]
+
+
+def _address(depth):
+    return max(1, ceil_log2(depth))
+
+
+def imem_write(p):
+    """A word of IMEM, of which only the enabled parts are written: part i has elements i * row_part and following."""
+    return data.StructLayout(
+        {
+            "address": _address(p.imem_depth),
+            "values": data.ArrayLayout(FP16.width, p.row_word),
+            "enable": p.sizes.row_parts,
+        }
+    )
+
+
+def value_write(p):
+    """One element for every engine's bank, all at one word and lane."""
+    return data.StructLayout(
+        {
+            "elements": data.ArrayLayout(FP16.width, p.n_banks),
+            "lane": ceil_log2(p.simd_lanes),
+            "address": _address(p.vmem_depth),
+        }
+    )
+
+
+def bank_write(p, depth, n_lanes):
+    """A word of one bank, without ready."""
+    return data.StructLayout(
+        {
+            "valid": 1,
+            "bank": ceil_log2(p.n_banks),
+            "address": _address(depth),
+            "words": data.ArrayLayout(FP16.width, n_lanes),
+        }
+    )

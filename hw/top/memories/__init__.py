@@ -1,0 +1,1 @@
+"""The memories that several parts of the core share."""

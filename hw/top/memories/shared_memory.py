@@ -1,0 +1,129 @@
+"""SharedMemory: one memory, several readers and writers, and direct access for who knows that it is alone."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out, connect
+from amaranth.utils import ceil_log2
+
+from hw.lib.block import Block
+from hw.lib.memory import MemoryBank
+from hw.lib.parameters import Parameters, integer
+from hw.lib.stream import SkidBuffer
+
+__all__ = ["SharedMemory"]
+
+_HELD = 2
+"""Words that a reader may have asked for and not taken: one under way while another one is taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedMemoryParameters(Parameters):
+    depth: int = integer(256, low=1, high=1 << 20, doc="words")
+    part_width: int = integer(16, low=1, high=1 << 16, doc="bits that are written together")
+    n_parts: int = integer(4, low=1, high=1024, doc="parts of a word, a memory bank each")
+    n_readers: int = integer(2, low=1, high=8, doc="read ports")
+    n_writers: int = integer(2, low=1, high=8, doc="write ports")
+
+    @property
+    def address_width(self):
+        return max(1, ceil_log2(self.depth))
+
+
+class SharedMemory(Block):
+    """Reads and writes a word a clock; of those who want to, the port with the lowest number goes first.
+
+    ``address_i`` asks and ``word_i`` answers, in order, from the next clock on; two words may be waiting to be taken.
+    ``write_i`` carries address, word and one enable for each part of it. A read in the clock of a write of the same
+    word gives anything. ``direct`` reads without waiting, for a user who knows that no port asks: ``direct_word`` is
+    the word in the next clock, until something else is read.
+    """
+
+    Parameters = SharedMemoryParameters
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+        self.members_doc = {
+            "direct_enable": "read at once",
+            "direct_address": "word to read at once",
+            "direct_word": "the word read last",
+            **{f"address_{i}": "word to read" for i in range(self.n_readers)},
+            **{f"word_{i}": "what was read" for i in range(self.n_readers)},
+            **{f"write_{i}": "parts of a word to write" for i in range(self.n_writers)},
+        }
+
+    @staticmethod
+    def _members(p):
+        width = p.part_width * p.n_parts
+        write = data.StructLayout({"address": p.address_width, "data": width, "enable": p.n_parts})
+        return {
+            **{f"address_{i}": In(stream.Signature(p.address_width)) for i in range(p.n_readers)},
+            **{f"word_{i}": Out(stream.Signature(width)) for i in range(p.n_readers)},
+            **{f"write_{i}": In(stream.Signature(write)) for i in range(p.n_writers)},
+            "direct_enable": In(1),
+            "direct_address": In(p.address_width),
+            "direct_word": Out(width),
+        }
+
+    def circuit(self):
+        m = Module()
+        read_enable, read_address, word = self._read(m)
+        write = self._write(m)
+        for index in range(self.n_parts):
+            m.submodules[f"part_{index}"] = bank = MemoryBank(depth=self.depth, width=self.part_width)
+            m.d.comb += [
+                bank.read_enable.eq(read_enable),
+                bank.read_address.eq(read_address),
+                word.word_select(index, self.part_width).eq(bank.read_data),
+                bank.write_enable.eq(write.enable[index]),
+                bank.write_address.eq(write.address),
+                bank.write_data.eq(write.data.word_select(index, self.part_width)),
+            ]
+        return m
+
+    def _read(self, m):
+        word = Signal(self.part_width * self.n_parts)
+        m.d.comb += self.direct_word.eq(word)
+        enable, address = self.direct_enable, self.direct_address
+        taken = 0  # by a port of a lower number
+        for index in range(self.n_readers):
+            ask, answer = getattr(self, f"address_{index}"), getattr(self, f"word_{index}")
+            held = Signal(range(_HELD + 1), name=f"held_{index}")
+            granted, arrives = Signal(name=f"granted_{index}"), Signal(name=f"arrives_{index}")
+            m.submodules[f"first_{index}"] = first = SkidBuffer(width=len(word))
+            m.submodules[f"second_{index}"] = second = SkidBuffer(width=len(word))
+            connect(m, first.sink, second.source)
+            m.d.comb += [
+                ask.ready.eq((held != _HELD) & ~taken),
+                granted.eq(ask.valid & ask.ready),
+                first.source.valid.eq(arrives),
+                first.source.payload.eq(word),
+                answer.payload.eq(second.sink.payload),
+                answer.valid.eq(second.sink.valid),
+                second.sink.ready.eq(answer.ready),
+            ]
+            m.d.sync += [arrives.eq(granted), held.eq(held + granted - (answer.valid & answer.ready))]
+            enable, address = enable | granted, Mux(granted, ask.payload, address)
+            taken = taken | (ask.valid & (held != _HELD))
+        read_enable, read_address = Signal(), Signal(self.parameters.address_width)
+        m.d.comb += [read_enable.eq(enable), read_address.eq(address)]
+        return read_enable, read_address, word
+
+    def _write(self, m):
+        ports = [getattr(self, f"write_{index}") for index in range(self.n_writers)]
+        chosen = Signal(ports[0].payload.shape())
+        for port in reversed(ports):
+            with m.If(port.valid):
+                m.d.comb += chosen.eq(port.payload)
+        free = 1
+        for port in ports:
+            m.d.comb += port.ready.eq(free)
+            free = free & ~port.valid
+        result = Signal(chosen.shape(), name="written")
+        m.d.comb += [
+            result.address.eq(chosen.address),
+            result.data.eq(chosen.data),
+            result.enable.eq(Mux(free, 0, chosen.enable)),
+        ]
+        return result

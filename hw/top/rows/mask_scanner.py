@@ -1,0 +1,88 @@
+"""MaskScanner: reads the mask's row of every row that is worked on, and steps through its ones."""
+
+from amaranth.hdl import Cat, Module, Mux
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
+
+from hw.lib.block import Block
+from hw.top.parameters import CoreParameters
+from hw.top.rows.bitmap_scanner import BitmapScanner
+from hw.top.rows.row_sequencer import RowSequencer
+
+__all__ = ["MaskScanner", "mask_address", "mask_address_width", "used_slots"]
+
+
+def mask_address_width(sizes):
+    """Bits of the number of a word of the mask memory."""
+    return max(1, ceil_log2(sizes.mask_rows))
+
+
+def mask_address(sizes, mask, row):
+    """The word of the mask memory with a row of a mask: of mask 0 there is one only."""
+    first = 1 + (mask - 1)[: len(mask)] * sizes.max_tokens
+    return Mux(mask == 0, 0, first + row)[: mask_address_width(sizes)]
+
+
+def used_slots(sizes, n_keys):
+    """One bit a slot: whether it is below ``sizes.slots_of(n_keys)``."""
+    powers = [1 << slot.bit_length() - 1 for slot in range(1, sizes.key_slots)]
+    # There are more slots than a power of two if the keys do not fit into so many a bank.
+    return Cat(1, (n_keys > sizes.n_banks * power for power in powers))
+
+
+class MaskScanner(Block):
+    """Each row's mask is walked ``turns`` times, as :class:`~hw.top.rows.bitmap_scanner.BitmapScanner` does it.
+
+    The first step comes ``latency`` clocks after the row, or later as the mask's word does: here it is there in the
+    clock after its address. Rows may follow each other every clock.
+    """
+
+    Parameters = CoreParameters
+    latency = 1 + BitmapScanner.latency
+    members_doc = {
+        "rows": "rows to be walked, in order",
+        "mask": "constant: which mask",
+        "n_keys": "constant: columns of the mask",
+        "turns": "constant: how often each row is walked",
+        "mask_address": "word of the mask memory",
+        "mask_row": "the word: bit v * slots + a is the column at slot a of bank v",
+        "step": "as the row walker gives them",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _walker(p):
+        return BitmapScanner(n_banks=p.n_banks, n_slots=p.sizes.key_slots, max_turns=-(-p.max_head_dim // p.simd_lanes))
+
+    @classmethod
+    def _members(cls, p):
+        walker = cls._walker(p).signature.members
+        return {
+            "rows": In(stream.Signature(RowSequencer(max_tokens=p.max_tokens).parameters.row_width)),
+            "mask": In(4),
+            "n_keys": In(16),
+            "turns": walker["turns"],
+            "mask_address": Out(stream.Signature(mask_address_width(p.sizes))),
+            "mask_row": In(stream.Signature(p.n_banks * p.sizes.key_slots)),
+            "step": walker["step"],
+        }
+
+    def circuit(self):
+        m = Module()
+        sizes = self.parameters.sizes
+        m.submodules.walker = walker = self._walker(self.parameters)
+        m.d.comb += [
+            self.mask_address.payload.eq(mask_address(sizes, self.mask, self.rows.payload)),
+            self.mask_address.valid.eq(self.rows.valid),
+            self.rows.ready.eq(self.mask_address.ready),
+            walker.bitmap.payload.eq(self.mask_row.payload),
+            walker.bitmap.valid.eq(self.mask_row.valid),
+            self.mask_row.ready.eq(walker.bitmap.ready),
+            walker.used.eq(used_slots(sizes, self.n_keys)),
+            walker.turns.eq(self.turns),
+        ]
+        connect(m, walker.step, flipped(self.step))
+        return m

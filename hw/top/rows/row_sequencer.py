@@ -1,0 +1,86 @@
+"""RowSequencer: the rows that a command works on, all of them or those of the token list."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.block import Block
+from hw.lib.memory import MemoryBank
+from hw.lib.parameters import Parameters, integer
+
+__all__ = ["RowSequencer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSequencerParameters(Parameters):
+    max_tokens: int = integer(64, low=1, high=1 << 15, doc="entries of the token list")
+
+    @property
+    def row_width(self):
+        """Bits of a row's number."""
+        return max(1, (self.max_tokens - 1).bit_length())
+
+
+class RowSequencer(Block):
+    """Rows 0, 1, 2 and so on or, with ``gated``, the first ``n_active`` entries of its copy of the token list.
+
+    ``start`` begins a new loop (what the old one still held is dropped); ``n_active``, ``gated`` stay as they are until
+    the loop ends. A row is given when its position is below ``limit``. One row a clock, latency 2.
+    """
+
+    Parameters = RowSequencerParameters
+    latency = 2
+    members_doc = {
+        "token": "write one entry of the token list; not while a gated loop runs",
+        "start": "begin with position 0 in the next clock",
+        "gated": "take rows from the list",
+        "n_active": "rows of the loop",
+        "limit": "rows that may be given so far; only grows during a loop",
+        "rows": "row numbers, and which one is the loop's last",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        count = range(p.max_tokens + 1)
+        return {
+            "token": In(data.StructLayout({"write": 1, "address": p.row_width, "row": p.row_width})),
+            "start": In(1),
+            "gated": In(1),
+            "n_active": In(count),
+            "limit": In(count),
+            "rows": Out(stream.Signature(data.StructLayout({"row": p.row_width, "last": 1}))),
+        }
+
+    def circuit(self):
+        m = Module()
+        m.submodules.list = entries = MemoryBank(depth=self.max_tokens, width=self.parameters.row_width)
+        position = Signal(range(self.max_tokens + 1))
+        is_running = Signal()
+        fetch = Signal()
+        fetched = Signal()
+        number = Signal(self.parameters.row_width, reset_less=True)
+        last = Signal(reset_less=True)
+        m.d.comb += [
+            fetch.eq(is_running & (position < self.limit) & (~fetched | self.rows.ready)),
+            entries.read_enable.eq(fetch),
+            entries.read_address.eq(position),
+            entries.write_enable.eq(self.token.write),
+            entries.write_address.eq(self.token.address),
+            entries.write_data.eq(self.token.row),
+            self.rows.valid.eq(fetched),
+            self.rows.payload.row.eq(Mux(self.gated, entries.read_data, number)),
+            self.rows.payload.last.eq(last),
+        ]
+        with m.If(fetch):
+            m.d.sync += [number.eq(position), last.eq(position + 1 == self.n_active), position.eq(position + 1)]
+            with m.If(position + 1 == self.n_active):
+                m.d.sync += is_running.eq(0)
+        m.d.sync += fetched.eq(fetch | (fetched & ~self.rows.ready))
+        with m.If(self.start):
+            m.d.sync += [position.eq(0), is_running.eq(self.n_active != 0), fetched.eq(0)]
+        return m

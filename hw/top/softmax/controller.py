@@ -1,0 +1,237 @@
+"""SoftmaxController: the SOFTMAX command: scores under a mask through the softmax unit, into probabilities and a new mask."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
+
+from golden.spec.commands import FLAGS
+from golden.units.softmax_unit import ONE
+from hw.lib.block import Block
+from hw.lib.formats import FP16
+from hw.lib.stream import StreamQueue
+from hw.top.command_layout import COMMAND_LAYOUT
+from hw.top.parameters import CoreParameters
+from hw.top.rows.mask_scanner import MaskScanner, mask_address, mask_address_width
+from hw.top.rows.row_sequencer import RowSequencer
+from hw.units.softmax_unit.unit import SoftmaxUnit
+
+__all__ = ["SoftmaxController"]
+
+_ROWS_WALKED = 6
+"""Rows between the address of their mask and the end of their walk that never hold up the others, if the word comes
+in the clock after its address; there may be two more clocks."""
+
+
+class SoftmaxController(Block):
+    """Executes SOFTMAX on one step of the mask's walk a clock: a row of c steps takes c clocks in the long run.
+
+    Each bank reads its scores one after the other from ``source`` on, wherever the mask has a one, and writes its
+    probabilities one after the other from ``destination`` on. With make_mask, a row of mask_out gets the bits of the
+    kept probabilities, and zeros elsewhere. A row is done when its probabilities, mask row and mass are written.
+
+    Scores and masses are read with one clock of latency, and the word must stay until the next read. The numbers of
+    the slots that were walked wait in a memory for their probabilities, so that the mask is read only once.
+    """
+
+    Parameters = CoreParameters
+    members_doc = {
+        "token": "write one entry of the token list; not while a gated command runs",
+        "start": "begin with the command; only while idle",
+        "command": "constant from start to done",
+        "n_active": "constant from start to done: rows of the command",
+        "limit": "rows whose scores are there; only grows during a command",
+        "rows_done": "rows that are written, from 0 at start",
+        "done": "all is written; idle from the next clock on",
+        "mask_address": "word of the mask memory",
+        "mask_row": "the word",
+        "score_read": "banks of the scores to read, and the words",
+        "score_word": "the scores read last",
+        "mass_read": "word of the kept masses to read",
+        "mass_word": "the mass read last",
+        "probability_write": "one probability a bank, always taken",
+        "mask_write": "row of mask_out, and its word of the mask memory",
+        "mass_write": "the kept mass of a row, always taken",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+        self._unit = SoftmaxUnit(n_banks=self.n_banks, n_slots=self.parameters.sizes.key_slots)
+
+    @staticmethod
+    def _members(p):
+        loop = RowSequencer(max_tokens=p.max_tokens)
+        mask = MaskScanner(**p.values()).signature.members
+        address_width = max(1, ceil_log2(p.omem_depth))
+        row_width = loop.parameters.row_width
+        write = data.StructLayout({"valid": 1, "address": address_width, "value": FP16.width})
+        mask_write = {"address": mask_address_width(p.sizes), "row": p.n_banks * p.sizes.key_slots}
+        return {
+            **{name: loop.signature.members[name] for name in ("token", "start", "n_active", "limit")},
+            "command": In(COMMAND_LAYOUT),
+            "rows_done": Out(range(p.max_tokens + 1)),
+            "done": Out(1),
+            "mask_address": mask["mask_address"],
+            "mask_row": mask["mask_row"],
+            "score_read": Out(
+                data.StructLayout({"enable": p.n_banks, "address": data.ArrayLayout(address_width, p.n_banks)})
+            ),
+            "score_word": In(data.ArrayLayout(FP16.width, p.n_banks)),
+            "mass_read": Out(data.StructLayout({"enable": 1, "address": row_width})),
+            "mass_word": In(FP16.width),
+            "probability_write": Out(data.ArrayLayout(write, p.n_banks)),
+            "mask_write": Out(stream.Signature(data.StructLayout(mask_write))),
+            "mass_write": Out(data.StructLayout({"valid": 1, "address": row_width, "value": FP16.width})),
+        }
+
+    @property
+    def latency(self):
+        """Clocks from start to the first probability, for a row of one step whose words all come at once."""
+        return RowSequencer.latency + MaskScanner.latency + 1 + self._unit.latency
+
+    def circuit(self):
+        m = Module()
+        self._makes_mask, uses_mass = Signal(name="makes_mask"), Signal()
+        m.d.comb += [
+            self._makes_mask.eq((self.command.flags & FLAGS["make_mask"]).any()),
+            uses_mass.eq((self.command.flags & FLAGS["use_mass"]).any()),
+        ]
+        # What is known of a step when its probabilities come: the slots, and the row's number.
+        walked = data.StructLayout(
+            {
+                "slot": data.ArrayLayout(ceil_log2(self.parameters.sizes.key_slots), self.n_banks),
+                "row": len(self.mass_read.address),
+            }
+        )
+        m.submodules.walked = steps = StreamQueue(width=walked.size, depth=self._steps_inside, storage="memory")
+        m.submodules.unit = self._unit
+        step, row = self._walk(m)
+        self._read(m, step, row, uses_mass, steps.source)
+        m.d.comb += steps.source.payload.eq(Cat(step.payload.slot, row))
+        self._write(m, data.View(walked, steps.sink.payload), steps.sink)
+        return m
+
+    @property
+    def _steps_inside(self):
+        """Beats that the softmax unit holds at most, and those on the way into the queue."""
+        return 2 * self.parameters.sizes.key_slots + self._unit.latency + 2
+
+    def _pointers(self, m, enable, first, name):
+        """One address a bank, from ``first`` on, that moves on behind each bank that is enabled."""
+        width = max(1, ceil_log2(self.omem_depth))
+        pointers = [Signal(width, name=f"{name}_{bank}", reset_less=True) for bank in range(self.n_banks)]
+        for bank, pointer in enumerate(pointers):
+            with m.If(self.start):
+                m.d.sync += pointer.eq(first)
+            with m.Elif(enable[bank]):
+                m.d.sync += pointer.eq(pointer + 1)
+        return pointers
+
+    def _walk(self, m):
+        """The steps of all rows, and the row that each belongs to."""
+        m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
+        m.submodules.walk = walk = MaskScanner(**self.parameters.values())
+        m.submodules.rows = rows = StreamQueue(width=len(loop.rows.payload.row), depth=_ROWS_WALKED)
+        m.d.comb += [
+            loop.token.eq(self.token),
+            loop.start.eq(self.start),
+            loop.gated.eq((self.command.flags & FLAGS["gated"]).any()),
+            loop.n_active.eq(self.n_active),
+            loop.limit.eq(self.limit),
+            walk.rows.payload.eq(loop.rows.payload.row),
+            rows.source.payload.eq(loop.rows.payload.row),
+            walk.rows.valid.eq(loop.rows.valid & rows.source.ready),
+            rows.source.valid.eq(loop.rows.valid & walk.rows.ready),
+            loop.rows.ready.eq(walk.rows.ready & rows.source.ready),
+            walk.mask.eq(self.command.mask),
+            walk.n_keys.eq(self.command.n_out),
+            walk.turns.eq(1),
+            rows.sink.ready.eq(walk.step.valid & walk.step.ready & walk.step.payload.last),
+        ]
+        connect(m, walk.mask_address, flipped(self.mask_address))
+        connect(m, flipped(self.mask_row), walk.mask_row)
+        return walk.step, rows.sink.payload
+
+    def _read(self, m, step, row, uses_mass, steps):
+        """Each step's scores, which go into the unit in the next clock or, if it does not take them, later."""
+        score = self._unit.score
+        is_read = Signal()
+        advance = Signal(name="read_advance")
+        taken = Signal(name="step_taken")
+        enable = Signal(self.n_banks, reset_less=True)
+        last = Signal(reset_less=True)
+        m.d.comb += [
+            advance.eq(~is_read | score.ready),
+            step.ready.eq(advance & steps.ready),
+            taken.eq(step.valid & step.ready),
+            steps.valid.eq(taken),
+            self.score_read.enable.eq(step.payload.enable & taken.replicate(self.n_banks)),
+            self.score_read.address.eq(
+                Cat(self._pointers(m, self.score_read.enable, self.command.source, "score_pointer"))
+            ),
+            self.mass_read.enable.eq(taken & uses_mass),
+            self.mass_read.address.eq(row),
+        ]
+        with m.If(advance):
+            m.d.sync += [is_read.eq(taken), enable.eq(step.payload.enable), last.eq(step.payload.last)]
+        scale = self._unit.scale.shape()
+        m.d.comb += [
+            score.valid.eq(is_read),
+            score.payload.values.eq(self.score_word),
+            score.payload.enable.eq(enable),
+            score.payload.last.eq(last),
+            score.payload.factor.eq(Mux(uses_mass, self.mass_word, ONE)),
+            self._unit.scale.eq(data.View(scale, self.command.scale)),
+            self._unit.theta.eq(self.command.theta),
+        ]
+
+    def _write(self, m, step, steps):
+        """Probabilities at once; a row's mask when it is complete."""
+        found = self._unit.probability
+        taken = Signal(name="found_taken")
+        ends_row = Signal()
+        is_waiting = Signal()  # a row of the mask is complete
+        waiting_row = Signal.like(self.mass_read.address, name="waiting_row", reset_less=True)
+        enable = Signal(self.n_banks, name="found_enable")
+        m.d.comb += [
+            taken.eq(found.valid & found.ready),
+            found.ready.eq(steps.valid & (~is_waiting | self.mask_write.ready)),
+            steps.ready.eq(taken),
+            ends_row.eq(taken & found.payload.last),
+            enable.eq(found.payload.enable & taken.replicate(self.n_banks)),
+            self.mass_write.valid.eq(ends_row & self._makes_mask),
+            self.mass_write.address.eq(step.row),
+            self.mass_write.value.eq(found.payload.retained_mass),
+        ]
+        for bank, pointer in enumerate(self._pointers(m, enable, self.command.destination, "probability_pointer")):
+            write = self.probability_write[bank]
+            m.d.comb += [write.valid.eq(enable[bank]), write.address.eq(pointer)]
+            m.d.comb += write.value.eq(found.payload["values"][bank])
+
+        begins_row = Signal(init=1)
+        kept = Signal(self.mask_write.payload.row.shape(), reset_less=True)
+        next_kept = Signal.like(kept)
+        new = Signal(data.ArrayLayout(self.parameters.sizes.key_slots, self.n_banks))
+        m.d.comb += [new[bank].eq(keep << step.slot[bank]) for bank, keep in enumerate(found.payload.keep)]
+        m.d.comb += next_kept.eq(Mux(begins_row, 0, kept) | new.as_value())
+        with m.If(taken):
+            m.d.sync += [kept.eq(next_kept), begins_row.eq(found.payload.last), waiting_row.eq(step.row)]
+        m.d.sync += is_waiting.eq((ends_row & self._makes_mask) | (is_waiting & ~self.mask_write.ready))
+        m.d.comb += [
+            self.mask_write.valid.eq(is_waiting),
+            self.mask_write.payload.row.eq(kept),
+            self.mask_write.payload.address.eq(mask_address(self.parameters.sizes, self.command.mask_out, waiting_row)),
+        ]
+        self._count(m, Mux(self._makes_mask, is_waiting & self.mask_write.ready, ends_row))
+
+    def _count(self, m, is_written):
+        """Rows that are written, until they are all."""
+        is_running = Signal()
+        n_written = Signal.like(self.rows_done, name="n_written")
+        m.d.comb += [self.rows_done.eq(n_written), self.done.eq(is_running & (n_written == self.n_active))]
+        with m.If(self.start):
+            m.d.sync += [is_running.eq(1), n_written.eq(0)]
+        with m.Else():
+            m.d.sync += n_written.eq(n_written + is_written)
+            with m.If(self.done):
+                m.d.sync += is_running.eq(0)

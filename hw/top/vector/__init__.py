@@ -1,0 +1,1 @@
+"""The commands of the vector unit: SPMM, ELEMENTWISE, LAYER_NORM."""

@@ -1,0 +1,103 @@
+"""LayerNormController: the LAYER_NORM command between the words of IMEM and their results."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from hw.lib.block import Block
+from hw.top.parameters import CoreParameters
+from hw.top.vector.row_reader import RowReader
+from hw.top.vector.row_writer import RowWriter
+from hw.units.layer_norm_unit.unit import LayerNormUnit
+
+__all__ = ["LayerNormController"]
+
+
+class LayerNormController(Block):
+    """Gives the words of gamma and beta, and then those of the rows, to the layer-norm unit.
+
+    After ``start`` the words come in pairs, gamma to the left and beta to the right, until there is one of each for
+    every word of a row; ``loads`` is 1 until these are taken. Then come the rows. Elements after a row's last one do
+    not count, whatever they are; their results are 0. Timing: as the layer-norm unit.
+    """
+
+    Parameters = CoreParameters
+    members_doc = {
+        "start": "begin with gamma and beta; only while empty",
+        "last_word": "constant from start on: words a row, less one",
+        "last_lane": "constant from start on: place of a row's last element in its last word",
+        "epsilon": "constant from start on: what is added to the variance",
+        "words": "gamma and beta, then a word of a row on the left",
+        "loads": "gamma and beta are not complete",
+        "results": "words of the normalised rows",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+        self._unit = self._make_unit(self.parameters)
+
+    @staticmethod
+    def _make_unit(p):
+        return LayerNormUnit(n_lanes=p.row_word, n_slots=-(-p.max_dim // p.row_word))
+
+    @classmethod
+    def _members(cls, p):
+        reader = RowReader(**p.values()).signature.members
+        return {
+            "start": In(1),
+            "last_word": reader["last_word"],
+            "last_lane": In(ceil_log2(p.row_word)),
+            "epsilon": In(cls._make_unit(p).epsilon.shape()),
+            "words": reader["words"].flip(),
+            "loads": Out(1),
+            "results": RowWriter(**p.values()).signature.members["results"].flip(),
+        }
+
+    @property
+    def latency(self):
+        """Clocks from a row of one word to its result, when nothing else is in the unit."""
+        return self._unit.latency
+
+    @property
+    def words_inside(self):
+        """Words that are under way at most: each buffer of the unit may hold a row."""
+        return self.latency + 2 * self._unit.n_slots
+
+    def circuit(self):
+        m = Module()
+        m.submodules.unit = unit = self._unit
+        words, element, coefficient = self.words.payload, unit.element, unit.coefficient
+        loads = Signal(name="loads_register")
+        index = Signal.like(self.last_word, name="index")
+        # What a row's end is follows from the command by some arithmetic; no word comes in the clock of start.
+        last_word = Signal.like(self.last_word, name="last_word_register")
+        last_lane = Signal.like(self.last_lane, name="last_lane_register")
+        m.d.sync += [last_word.eq(self.last_word), last_lane.eq(self.last_lane)]
+        is_last = Signal()
+        taken = Signal()
+        m.d.comb += [
+            self.loads.eq(loads),
+            is_last.eq(index == last_word),
+            self.words.ready.eq(Mux(loads, coefficient.ready, element.ready)),
+            taken.eq(self.words.valid & self.words.ready),
+            coefficient.valid.eq(self.words.valid & loads),
+            coefficient.payload.gamma.eq(words.left),
+            coefficient.payload.beta.eq(words.right),
+            coefficient.payload.slot.eq(index),
+            element.valid.eq(self.words.valid & ~loads),
+            element.payload["values"].eq(words.left),
+            # A row's last word has at least one element.
+            element.payload.enable.eq(Cat(1, *(~is_last | (lane <= last_lane) for lane in range(1, len(words.left))))),
+            element.payload.last.eq(is_last),
+            unit.epsilon.eq(self.epsilon),
+            self.results.payload.eq(unit.normalised.payload["values"]),
+            self.results.valid.eq(unit.normalised.valid),
+            unit.normalised.ready.eq(self.results.ready),
+        ]
+        with m.If(taken):
+            m.d.sync += index.eq(Mux(is_last, 0, index + 1))
+        with m.If(self.start):
+            m.d.sync += loads.eq(1)
+        with m.Elif(taken & is_last):
+            m.d.sync += loads.eq(0)
+        return m

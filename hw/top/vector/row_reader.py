@@ -1,0 +1,101 @@
+"""RowReader: reads the words of rows of one or two matrices in IMEM and brings them together."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.block import Block
+from hw.lib.formats import FP16
+from hw.top.layouts import imem_write
+from hw.top.parameters import CoreParameters
+
+__all__ = ["RowReader"]
+
+
+class RowReader(Block):
+    """For each row its words one after the other; with ``is_pair``, each with that of a second matrix at its side.
+
+    A word takes one read, a pair two; there is one read a clock. Words come ``latency`` clocks after their row, if
+    those that are read come in the clock after their address.
+    """
+
+    Parameters = CoreParameters
+    latency = 3
+    members_doc = {
+        "rows": "first words of each row in both matrices",
+        "is_pair": "constant while rows are read: there is a second matrix",
+        "last_word": "constant while rows are read: words a row, less one",
+        "imem_address": "word to read",
+        "imem_word": "the word",
+        "words": "a word of each matrix; without a second one the right word is any",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        address = imem_write(p)["address"].shape
+        word = data.ArrayLayout(FP16.width, p.row_word)
+        return {
+            "rows": In(stream.Signature(data.ArrayLayout(address, 2))),
+            "is_pair": In(1),
+            "last_word": In(range(max(2, -(-p.max_dim // p.row_word)))),
+            "imem_address": Out(stream.Signature(address)),
+            "imem_word": In(stream.Signature(word.size)),
+            "words": Out(stream.Signature(data.StructLayout({"left": word, "right": word}))),
+        }
+
+    def circuit(self):
+        m = Module()
+        self._ask(m)
+        self._collect(m)
+        return m
+
+    def _ask(self, m):
+        """Addresses: of each word the left one, then the right one."""
+        is_reading, is_right = Signal(), Signal()
+        left, right = (
+            Signal(len(self.imem_address.payload), name=f"{name}_address", reset_less=True)
+            for name in ("left", "right")
+        )
+        words_left = Signal.like(self.last_word, name="words_left", reset_less=True)
+        asked, ends_word, ends_row = Signal(), Signal(), Signal()
+        m.d.comb += [
+            self.imem_address.valid.eq(is_reading),
+            self.imem_address.payload.eq(Mux(is_right, right, left)),
+            asked.eq(is_reading & self.imem_address.ready),
+            ends_word.eq(asked & (is_right | ~self.is_pair)),
+            ends_row.eq(ends_word & (words_left == 0)),
+            self.rows.ready.eq(~is_reading | ends_row),
+        ]
+        with m.If(asked):
+            m.d.sync += is_right.eq(self.is_pair & ~is_right)
+        with m.If(self.rows.ready):
+            m.d.sync += [
+                is_reading.eq(self.rows.valid),
+                Cat(left, right).eq(self.rows.payload),
+                words_left.eq(self.last_word),
+            ]
+        with m.Elif(ends_word):
+            m.d.sync += [left.eq(left + 1), right.eq(right + 1), words_left.eq(words_left - 1)]
+
+    def _collect(self, m):
+        """Two registers: the right one is filled last, and both are given together."""
+        has_left, has_right = Signal(), Signal()
+        left, right = (Signal(len(self.imem_word.payload), name=name, reset_less=True) for name in ("left", "right"))
+        gives, fills_left, fills_right = Signal(), Signal(), Signal()
+        m.d.comb += [
+            self.words.valid.eq(has_left & (has_right | ~self.is_pair)),
+            self.words.payload.left.eq(left),
+            self.words.payload.right.eq(right),
+            gives.eq(self.words.valid & self.words.ready),
+            fills_left.eq(self.imem_word.valid & (~has_left | gives)),
+            fills_right.eq(self.imem_word.valid & self.is_pair & has_left & ~has_right),
+            self.imem_word.ready.eq(fills_left | fills_right),
+        ]
+        m.d.sync += [has_left.eq(fills_left | (has_left & ~gives)), has_right.eq(fills_right | (has_right & ~gives))]
+        with m.If(fills_left):
+            m.d.sync += left.eq(self.imem_word.payload)
+        with m.If(fills_right):
+            m.d.sync += right.eq(self.imem_word.payload)

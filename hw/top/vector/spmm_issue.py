@@ -1,0 +1,139 @@
+"""SpmmIssue: the mask's walk turned into the vector unit's SPMM commands."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
+
+from hw.lib.block import Block
+from hw.lib.formats import FP16
+from hw.top.command_layout import COMMAND_LAYOUT
+from hw.top.layouts import value_write
+from hw.top.parameters import CoreParameters
+from hw.top.rows.mask_scanner import MaskScanner, used_slots
+
+__all__ = ["SpmmIssue"]
+
+
+class SpmmIssue(Block):
+    """Each row is walked once for every simd_lanes elements of its result; a step is a command.
+
+    Each bank reads its probabilities one after the other from ``source`` on, and goes back to the row's first one for
+    every further turn. In turn c a slot's values are at word ``bank_address + c * slots_of(n_out) + slot``. One command
+    a clock, within rows and from row to row; the first one comes ``latency`` clocks after its row.
+
+    Probabilities are read with one clock of latency, and the word must stay until the next read.
+    """
+
+    Parameters = CoreParameters
+    latency = MaskScanner.latency + 2
+    members_doc = {
+        "start": "begin at the first probability; only while idle",
+        "command": "constant while rows are walked",
+        "turns": "constant while rows are walked: how often each one is walked",
+        "rows": "rows of the result",
+        "mask_address": "word of the mask memory",
+        "mask_row": "the word",
+        "probability_read": "banks of the probabilities to read, and the words",
+        "probability_word": "the probabilities read last",
+        "terms": "which engines have a term, its probability, where its values are; first and last of a turn",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        walk = MaskScanner(**p.values()).signature.members
+        words = data.ArrayLayout(FP16.width, p.n_banks)
+        read = {"enable": p.n_banks, "address": data.ArrayLayout(max(1, ceil_log2(p.omem_depth)), p.n_banks)}
+        terms = {
+            "enable": p.n_banks,
+            "probability": words,
+            "address": data.ArrayLayout(value_write(p)["address"].shape, p.n_banks),
+            "first": 1,
+            "last": 1,
+        }
+        return {
+            "start": In(1),
+            "command": In(COMMAND_LAYOUT),
+            **{name: walk[name] for name in ("turns", "rows", "mask_address", "mask_row")},
+            "probability_read": Out(data.StructLayout(read)),
+            "probability_word": In(words),
+            "terms": Out(stream.Signature(data.StructLayout(terms))),
+        }
+
+    def circuit(self):
+        m = Module()
+        m.submodules.walk = walk = MaskScanner(**self.parameters.values())
+        m.d.comb += [walk.mask.eq(self.command.mask), walk.n_keys.eq(self.command.n_out), walk.turns.eq(self.turns)]
+        connect(m, flipped(self.rows), walk.rows)
+        connect(m, walk.mask_address, flipped(self.mask_address))
+        connect(m, flipped(self.mask_row), walk.mask_row)
+        step, taken = walk.step.payload, Signal(name="step_taken")
+        self._read(m, step, taken)
+
+        # Two stages: probabilities are being read; they are here. The memory holds them while the second one is full.
+        is_reading, is_here = Signal(), Signal()
+        moves = Signal()
+        m.d.comb += [
+            moves.eq(~is_here | self.terms.ready),
+            walk.step.ready.eq(~is_reading | moves),
+            taken.eq(walk.step.valid & walk.step.ready),
+            self.terms.valid.eq(is_here),
+        ]
+        m.d.sync += is_reading.eq(taken | (is_reading & ~moves))
+        with m.If(moves):
+            m.d.sync += is_here.eq(is_reading)
+        terms = self.terms.payload
+        known = {name: getattr(step, name) for name in ("enable", "first", "last")}
+        known["address"] = self._addresses(m, step, taken)
+        reading = {name: Signal.like(terms[name], name=f"{name}_reading", reset_less=True) for name in known}
+        with m.If(taken):
+            m.d.sync += [reading[name].eq(value) for name, value in known.items()]
+        # A bank without a term is read by nobody: what its memory holds, if anything, must not reach the unit.
+        probability = Cat(
+            word & enable.replicate(len(word))
+            for word, enable in zip(self.probability_word, reading["enable"], strict=True)
+        )
+        for name, value in (*reading.items(), ("probability", probability)):
+            here = Signal.like(terms[name], name=f"{name}_here", reset_less=True)
+            with m.If(moves):
+                m.d.sync += here.eq(value)
+            m.d.comb += terms[name].eq(here)
+        return m
+
+    def _read(self, m, step, taken):
+        """One probability for each bank of the step; at the end of a turn back to the row's first one."""
+        read = self.probability_read
+        m.d.comb += read.enable.eq(step.enable & taken.replicate(self.n_banks))
+        for bank, address in enumerate(read.address):
+            pointer, begin, behind = (
+                Signal(len(address), name=f"{name}_{bank}", reset_less=True)
+                for name in ("pointer", "row_begin", "behind")
+            )
+            m.d.comb += [address.eq(pointer), behind.eq(pointer + step.enable[bank])]
+            with m.If(self.start):
+                m.d.sync += [pointer.eq(self.command.source), begin.eq(self.command.source)]
+            with m.Elif(taken):
+                m.d.sync += pointer.eq(Mux(step.last & ~step.last_turn, begin, behind))
+                with m.If(step.last & step.last_turn):
+                    m.d.sync += begin.eq(behind)
+
+    def _addresses(self, m, step, taken):
+        """Where the values of the step's slots are in their banks."""
+        sizes = self.parameters.sizes
+        used = used_slots(sizes, self.command.n_out)
+        width = len(self.terms.payload.address[0])
+        n_slots = Signal(range(sizes.key_slots + 1))
+        first = Signal(width, name="first_value", reset_less=True)
+        # The number of slots is a power of two: one more than the highest that is used.
+        m.d.comb += n_slots.eq(1)
+        for slot in (power - 1 for power in (2 << level for level in range(ceil_log2(sizes.key_slots)))):
+            with m.If(used[slot]):
+                m.d.comb += n_slots.eq(slot + 1)
+        with m.If(self.start):
+            m.d.sync += first.eq(self.command.bank_address)
+        with m.Elif(taken & step.last):
+            m.d.sync += first.eq(Mux(step.last_turn, self.command.bank_address, first + n_slots))
+        return Cat((first + slot)[:width] for slot in step.slot)

@@ -1,0 +1,254 @@
+"""DpuSlice: a dot-product unit of a sampled array, its weight bank, its copy of the queries and its scanner."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Array, Cat, Module
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from hw.lib.block import Block
+from hw.lib.memory import MemoryBank
+from hw.lib.parameters import choice, integer
+from hw.lib.pipeline import Pipeline
+from hw.lib.stream import StreamQueue
+from hw.units.dot_product_array.slot_scanner import SlotScanner, row_tag
+from hw.units.dot_product_unit.unit import DEFAULT_MAX_TERMS, DotProductUnit, DotProductUnitParameters
+
+__all__ = ["DpuSlice", "DpuSliceParameters", "slice_activity"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DpuSliceParameters(DotProductUnitParameters):
+    n_lanes: int = integer(16, low=1, high=1024, doc="products a beat")
+    format: str = choice("fp16", "fp16", "bf16", doc="of query and key")
+    n_slots: int = integer(16, low=1, high=4096, doc="bits of a unit's part of a mask: columns divided by units")
+    max_beats: int = integer(2, low=1, high=1024, doc="beats a dot product, at most: head dimension divided by lanes")
+    weight_depth: int | None = integer(
+        None, low=1, high=1 << 22, doc="words a weight bank, of n_lanes elements; by default n_slots * max_beats"
+    )
+    query_beats: int | None = integer(
+        None, low=1, high=64, doc="beats a transfer of the query stream; by default 2 where max_beats allows"
+    )
+    run_ahead: int = integer(8, low=0, high=8, doc="rows that a unit may be ahead of the slowest one")
+
+    def check(self):
+        super().check()
+        if self.query_width > self.max_beats:
+            self.refuse("query_beats", f"at most max_beats={self.max_beats}")
+        if self.max_beats * self.n_lanes > (self.max_terms or DEFAULT_MAX_TERMS):
+            self.refuse("max_beats", "no more than max_terms divided by n_lanes")
+
+    @property
+    def bank_depth(self):
+        """Words of a weight bank."""
+        return max(2, self.weight_depth or self.n_slots * self.max_beats)
+
+    @property
+    def address_width(self):
+        """Bits of an address in a weight bank."""
+        return ceil_log2(self.bank_depth)
+
+    @property
+    def query_width(self):
+        """Beats in one transfer of the query stream, and in one word of the query ring."""
+        return self.query_beats or min(2, self.max_beats)
+
+    @property
+    def query_words(self):
+        """Words of the query ring that a row takes."""
+        return -(-self.max_beats // self.query_width)
+
+    @property
+    def n_places(self):
+        """Rows of the query ring: those that may be worked at, and one that is being loaded."""
+        return self.run_ahead + 2
+
+    @property
+    def mask_depth(self):
+        """Bitmaps that wait: those that may be worked at, and two for the clocks until a new one can be used."""
+        return self.run_ahead + 3
+
+    @property
+    def row_width(self):
+        """Bits of a row's number: more than enough for all rows from the mask's acceptance to the last score's."""
+        return ceil_log2(self.run_ahead + 8 + self.plan.latency)
+
+    @property
+    def vector_width(self):
+        """Bits of n_lanes words."""
+        return 16 * self.n_lanes
+
+    @property
+    def scores(self):
+        """Payload of one unit's scores."""
+        return data.StructLayout({"wide": 32, "narrow": 16, "slot": ceil_log2(self.n_slots), "last_of_row": 1})
+
+    def dot_product_unit(self):
+        """The parameters of the dot-product unit."""
+        return {name: getattr(self, name) for name in DotProductUnitParameters.__dataclass_fields__}
+
+    def dpu_slice(self):
+        """The parameters of one unit."""
+        return {name: getattr(self, name) for name in DpuSliceParameters.__dataclass_fields__}
+
+
+def slice_activity(n_units):
+    """What each unit does in a clock: at most one of these for each unit."""
+    names = ("issues", "waits_for_sink", "waits_for_rows", "waits_for_query")
+    return data.StructLayout(dict.fromkeys(names, n_units))
+
+
+class DpuSlice(Block):
+    """Dot products of each row's query with those keys of the unit's bank whose bits are set, in the order of the bits.
+
+    The query's words and the row counters are shared by all units and kept by :class:`~hw.units.dot_product_array.unit`. A unit
+    stands still while its score waits and is not taken; it never holds up the others but through the run-ahead limit.
+    """
+
+    Parameters = DpuSliceParameters
+    members_doc = {
+        "weight_enable": "write these lanes of weight to weight_address of the weight bank",
+        "weight_address": "word of the weight bank",
+        "weight": "n_lanes elements",
+        "weight_base": "word of the weight bank with beat 0 of slot 0",
+        "weight_stride": "words from a beat to the next one of the same slot",
+        "query_enable": "write query to query_address of the ring",
+        "query_address": "place * words a row + word",
+        "query": "one or more beats of n_lanes words",
+        "bitmap": "the ones of successive rows",
+        "bitmap_tag": "the number of that row and the place of its query in the ring",
+        "oldest_seen": "the oldest row's bitmap came so long ago that, if it has ones, the scanner was offered it",
+        "oldest_row": "first row that some unit has not done",
+        "n_open": "rows from the oldest one on that may be issued",
+        "last_beats": "beats of the row in each place of the ring, less one",
+        "passes_oldest": "after this clock edge nothing is left to issue of the oldest row",
+        "delivered_row": "first row of which a score may be under way",
+        "holds_delivered": "a score of that row is under way, here",
+        "activity": "what the unit does in this clock",
+        "score": "dot products, each with its slot and whether it is the row's last one here",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        return {
+            "weight_enable": In(p.n_lanes),
+            "weight_address": In(p.address_width),
+            "weight": In(p.vector_width),
+            "weight_base": In(p.address_width),
+            "weight_stride": In(p.address_width),
+            "query_enable": In(1),
+            "query_address": In(ceil_log2(p.n_places * p.query_words)),
+            "query": In(p.vector_width * p.query_width),
+            "bitmap": In(stream.Signature(p.n_slots)),
+            "bitmap_tag": In(row_tag(p.row_width, p.n_places)),
+            "oldest_seen": In(1),
+            "oldest_row": In(p.row_width),
+            "n_open": In(range(p.n_places)),
+            "last_beats": In(data.ArrayLayout(ceil_log2(p.max_beats), p.n_places)),
+            "passes_oldest": Out(1),
+            "delivered_row": In(p.row_width),
+            "holds_delivered": Out(1),
+            "activity": Out(slice_activity(1)),
+            "score": Out(stream.Signature(p.scores)),
+        }
+
+    @property
+    def latency(self):
+        """Clocks from the acceptance of an idle unit's bitmap to the first score, for rows of max_beats beats."""
+        p = self.parameters
+        to_first_beat = self._bitmap_queue().latency + 2
+        return to_first_beat + (self.max_beats - 1) + 1 + p.plan.latency
+
+    def circuit(self):
+        m = Module()
+        p = self.parameters
+        m.submodules.dot_product = unit = DotProductUnit(**p.dot_product_unit())
+        m.submodules.scanner = scanner = SlotScanner(
+            n_slots=self.n_slots,
+            max_beats=self.max_beats,
+            weight_depth=p.bank_depth,
+            query_beats=p.query_width,
+            n_places=p.n_places,
+            row_width=p.row_width,
+        )
+        m.submodules.bitmaps = bitmaps = self._bitmap_queue()
+        pipe = Pipeline(m, advance=unit.operands.ready)
+        m.d.comb += [
+            bitmaps.source.payload.eq(Cat(self.bitmap.payload, self.bitmap_tag)),
+            bitmaps.source.valid.eq(self.bitmap.valid & self.bitmap.payload.any()),
+            self.bitmap.ready.eq(bitmaps.source.ready),
+            Cat(scanner.bitmap, scanner.bitmap_tag).eq(bitmaps.sink.payload),
+            scanner.oldest_seen.eq(self.oldest_seen),
+            scanner.bitmap_valid.eq(bitmaps.sink.valid),
+            bitmaps.sink.ready.eq(scanner.bitmap_taken),
+            scanner.advance.eq(pipe.advance),
+            scanner.oldest_row.eq(self.oldest_row),
+            scanner.n_open.eq(self.n_open),
+            scanner.last_beats.eq(self.last_beats),
+            scanner.weight_base.eq(self.weight_base),
+            scanner.weight_stride.eq(self.weight_stride),
+            self.passes_oldest.eq(scanner.passes_oldest),
+            self.activity.issues.eq(scanner.issues),
+            self.activity.waits_for_sink.eq(scanner.wants & ~pipe.advance),
+            self.activity.waits_for_rows.eq(scanner.wants & pipe.advance & scanner.is_ahead),
+            self.activity.waits_for_query.eq(scanner.wants & pipe.advance & ~scanner.is_ahead & ~scanner.is_open),
+        ]
+        self._read_operands(m, pipe, scanner, unit)
+        self._tag_scores(m, scanner, unit)
+        return m
+
+    def _bitmap_queue(self):
+        """Bitmaps with ones, each with the tag of its row."""
+        p = self.parameters
+        width = self.n_slots + row_tag(p.row_width, p.n_places).size
+        return StreamQueue(width=width, depth=p.mask_depth, storage="memory")
+
+    def _read_operands(self, m, pipe, scanner, unit):
+        """Both memories are read when a beat is issued; the dot-product unit gets it one clock later."""
+        p = self.parameters
+        m.submodules.weights = weights = MemoryBank(
+            depth=p.bank_depth, width=p.vector_width, granularity=16 if self.n_lanes > 1 else None
+        )
+        m.submodules.queries = queries = MemoryBank(
+            depth=p.n_places * p.query_words, width=p.vector_width * p.query_width
+        )
+        query_beat = pipe.register(scanner.query_beat, name="query_beat")
+        query_beats = Array(queries.read_data.word_select(beat, p.vector_width) for beat in range(p.query_width))
+        m.d.comb += [
+            weights.write_enable.eq(self.weight_enable),
+            weights.write_address.eq(self.weight_address),
+            weights.write_data.eq(self.weight),
+            weights.read_enable.eq(scanner.issues),
+            weights.read_address.eq(scanner.weight_address),
+            queries.write_enable.eq(self.query_enable),
+            queries.write_address.eq(self.query_address),
+            queries.write_data.eq(self.query),
+            queries.read_enable.eq(scanner.issues),
+            queries.read_address.eq(scanner.query_address),
+            unit.operands.payload.query.as_value().eq(query_beats[query_beat]),
+            unit.operands.payload.key.as_value().eq(weights.read_data),
+            unit.operands.payload.last.eq(pipe.register(scanner.last, name="last")),
+            unit.operands.valid.eq(pipe.control(scanner.issues, name="beat_valid")),
+        ]
+
+    def _tag_scores(self, m, scanner, unit):
+        """The slots of dot products under way wait in a queue with room for all, and for one more as one leaves."""
+        tag = data.StructLayout({"slot": len(scanner.slot), "last_of_row": 1, "row": self.parameters.row_width})
+        m.submodules.tags = tags = StreamQueue(width=tag.size, depth=2 + unit.latency)
+        oldest = data.View(tag, tags.sink.payload)
+        m.d.comb += [
+            tags.source.payload.eq(Cat(scanner.slot, scanner.last_of_row, scanner.row)),
+            tags.source.valid.eq(scanner.issues & scanner.last),
+            self.score.payload.wide.eq(unit.score.payload.wide),
+            self.score.payload.narrow.eq(unit.score.payload.narrow),
+            self.score.payload.slot.eq(oldest.slot),
+            self.score.payload.last_of_row.eq(oldest.last_of_row),
+            self.score.valid.eq(unit.score.valid),
+            unit.score.ready.eq(self.score.ready),
+            tags.sink.ready.eq(self.score.valid & self.score.ready),
+            self.holds_delivered.eq(tags.sink.valid & (oldest.row == self.delivered_row)),
+        ]

@@ -1,0 +1,94 @@
+"""The accumulator of the floating-point dot product: sums of beats under a reference that only grows."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from hw.arith.shifter import LogShifter
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, integer
+from hw.lib.pipeline import Pipeline
+
+__all__ = ["AlignedAccumulator"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignedAccumulatorParameters(Parameters):
+    reference_width: int = integer(4, low=1, high=16, doc="bits of a reference")
+    unit_log2: int = integer(2, low=0, high=4, doc="places by which the sum is shifted for 1 of the reference, log2")
+    width: int = integer(41, low=2, high=96, doc="bits of the accumulator")
+    lead: int = integer(1, low=1, high=16, doc="clocks by which a beat's reference comes before its sum")
+
+
+class AlignedAccumulator(Block):
+    """``sum <- (sum >> step * 2**unit_log2) + addend``, where step is what the reference has grown since the last beat.
+
+    The shift truncates towards minus infinity, and the sum wraps. The step is found ahead of the addend. The addition
+    is made outside, where the addend need not be one number.
+
+    Timing: ``reference``, ``valid`` and ``begins`` come ``lead`` advances before ``shifted`` and ``total``; ``sum``
+    and ``sum_reference`` hold a beat one advance after its ``total``.
+    """
+
+    Parameters = AlignedAccumulatorParameters
+    members_doc = {
+        "advance": "lock-step enable",
+        "valid": "whether there is a beat",
+        "begins": "the beat starts a new sum",
+        "reference": "exponent to which the beat is aligned, at least that of the beat before, unless it begins",
+        "shifted": "the sum of the beats before, aligned to the reference of `lead` advances ago",
+        "total": "the same with this beat's addends",
+        "sum": "accumulated",
+        "sum_reference": "exponent to which the sum is aligned",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(
+            parameters,
+            lambda p: {
+                "advance": In(1),
+                "valid": In(1),
+                "begins": In(1),
+                "reference": In(p.reference_width),
+                "shifted": Out(p.width),
+                "total": In(p.width),
+                "sum": Out(signed(p.width)),
+                "sum_reference": Out(p.reference_width),
+            },
+        )
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, advance=self.advance)
+        previous = Signal(self.reference_width, reset_less=True)
+        with m.If(self.advance & self.valid):
+            m.d.sync += previous.eq(self.reference)
+        # A sum that begins is shifted out, and what comes in are zeros.
+        growth = Signal(self.reference_width)
+        step = Signal(bits_for((self.width - 1 >> self.unit_log2) + 1))
+        m.d.comb += [
+            growth.eq(self.reference - previous),
+            step.eq(growth | (growth[len(step) :].any() | self.begins).replicate(len(step))),
+        ]
+        step = pipe.register(step, name="step_later", stages=self.lead)
+        m.d.comb += self.sum_reference.eq(pipe.register(self.reference, name="follows", stages=self.lead + 1))
+
+        valid, begins = self.valid, self.begins
+        for stage in range(self.lead):
+            valid = pipe.control(valid, name=f"valid_{stage}")
+            begins = pipe.register(begins, name=f"begins_{stage}")
+        total = Signal(self.width, name="accumulator", reset_less=True)
+        m.submodules.shifter = shifter = LogShifter(
+            width=self.width + 1, amount_width=len(step) + self.unit_log2, arithmetic=True
+        )
+        m.d.comb += [
+            shifter.value.eq(Cat(total, total[-1] & ~begins)),
+            shifter.amount.eq(step << self.unit_log2),
+            self.shifted.eq(shifter.shifted),
+        ]
+        with m.If(self.advance & valid):
+            m.d.sync += total.eq(self.total)
+        m.d.comb += self.sum.eq(total)
+        return m

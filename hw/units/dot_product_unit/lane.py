@@ -1,0 +1,367 @@
+"""One lane of the floating-point dot product: an exact product, its exponent, and its place in the window."""
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for, ceil_log2
+
+from hw.arith.leading_zeros import LeadingZeroCounter
+from hw.arith.multiplier import RecodedMultiplier, UnsignedMultiplier
+from hw.arith.shifter import LogShifter
+from hw.lib.block import Block
+from hw.lib.formats import float_format
+from hw.lib.parameters import Parameters, choice, integer
+from hw.lib.pipeline import Pipeline
+
+__all__ = ["REFERENCE_ONES", "Window", "LaneDecoder", "LaneDistance", "LaneAligner", "DotProductLane"]
+
+REFERENCE_ONES = 2
+"""Lowest bits of a reference that are ones."""
+
+RECODED_FROM = 9
+"""Bits of a significand from which on a recoded multiplier pays: a shorter one is fast enough without."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """The numbers that follow from a format and the width W of the alignment window.
+
+    The exponent of a product is the sum of the two exponent fields, those of subnormals read as 1, and so is a
+    reference, the exponent to which products are aligned. Its lowest bits are ones, so that they need not be searched,
+    and the window has that many places more. The lowest reference is the `floor`: a beat that is aligned to it keeps
+    every bit of every product.
+    """
+
+    format: str
+    align_width: int
+
+    @property
+    def float_format(self):
+        return float_format(self.format)
+
+    @property
+    def width(self):
+        """Bits of an aligned magnitude."""
+        return self.align_width - 1 + self.coarseness
+
+    @property
+    def coarseness(self):
+        """What the reference may be above the largest exponent."""
+        return (1 << REFERENCE_ONES) - 1
+
+    @property
+    def product_width(self):
+        return 2 * self.float_format.precision
+
+    @property
+    def spare(self):
+        """Bits of the window below a product at the reference."""
+        return self.width - self.product_width
+
+    @property
+    def floor(self):
+        return (2 + self.spare + 1 & ~self.coarseness) - 1
+
+    @property
+    def unit_exponent(self):
+        """The lowest bit of the window counts 2 to the power of this, plus the reference."""
+        fmt = self.float_format
+        return 2 * (1 - fmt.bias - fmt.fraction_width) - 2 - self.spare
+
+    @property
+    def exponent_width(self):
+        return bits_for(2 * self.float_format.max_exponent)
+
+    @property
+    def reference_width(self):
+        """Bits of a reference above the lowest ones."""
+        return self.exponent_width - REFERENCE_ONES
+
+    @property
+    def fine_width(self):
+        """Bits of the number of leading zeros that a product of a normal and a subnormal number may have."""
+        return ceil_log2(self.float_format.precision)
+
+    @property
+    def far(self):
+        """The first coarse step of a distance, in units of all fine ones, that leaves nothing in the window."""
+        return ((self.width - 1) >> self.fine_width) + 1
+
+    @property
+    def coarse_width(self):
+        """Bits of a coarse step, from -1 to `far`, modulo a power of two."""
+        return bits_for(self.far + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneParameters(Parameters):
+    format: str = choice("fp16", "fp16", "bf16", doc="format of the factors")
+    align_width: int = integer(27, low=17, high=40, doc="W")
+
+
+class LaneDecoder(Block):
+    """Significands, exponent and specials of one product. Combinational.
+
+    A product with a subnormal factor has leading zeros. It is not normalised: the alignment shifts it to the left.
+    But its size, for the reference, has to be known: its effective exponent is less by the zeros of that factor. With
+    two subnormal factors it is below the floor in any case, and so are the few bits that are said of it.
+    """
+
+    Parameters = LaneParameters
+    members_doc = {
+        "query_word": "one factor",
+        "key_word": "the other factor",
+        "query_significand": "of the one",
+        "key_significand": "of the other",
+        "sign": "of the product",
+        "exponent": "of the product",
+        "effective": "exponent of the product with its leading zeros taken away",
+        "counts": "whether that may be the reference: not for a zero product",
+        "is_nan": "the product is not a number",
+        "is_inf": "a factor is infinite",
+    }
+
+    def __init__(self, **parameters):
+        def members(p):
+            self.window = Window(p.format, p.align_width)
+            fmt = self.window.float_format
+            return {
+                "query_word": In(fmt.layout),
+                "key_word": In(fmt.layout),
+                "query_significand": Out(fmt.precision),
+                "key_significand": Out(fmt.precision),
+                "sign": Out(1),
+                "exponent": Out(self.window.exponent_width),
+                "effective": Out(self.window.exponent_width),
+                "counts": Out(1),
+                "is_nan": Out(1),
+                "is_inf": Out(1),
+            }
+
+        super().__init__(parameters, members)
+
+    def circuit(self):
+        m = Module()
+        fmt, query, key = self.window.float_format, self.query_word, self.key_word
+        query_normal = Signal()
+        key_normal = Signal()
+        m.d.comb += [
+            query_normal.eq(query.exponent.any()),
+            key_normal.eq(key.exponent.any()),
+            self.sign.eq(query.sign ^ key.sign),
+            self.query_significand.eq(Cat(query.fraction, query_normal)),
+            self.key_significand.eq(Cat(key.fraction, key_normal)),
+            self.exponent.eq(
+                Cat(query.exponent[0] | ~query_normal, query.exponent[1:])
+                + Cat(key.exponent[0] | ~key_normal, key.exponent[1:])
+            ),
+        ]
+
+        # Of two subnormal factors, the zeros that both fractions have: the product is below the floor in any case.
+        is_subnormal = Signal()
+        fraction = Signal(fmt.fraction_width)
+        is_zero = Signal()
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=fmt.fraction_width)
+        m.d.comb += [
+            is_subnormal.eq(~query_normal | ~key_normal),
+            fraction.eq(
+                query.fraction & (~query_normal).replicate(fmt.fraction_width)
+                | key.fraction & (~key_normal).replicate(fmt.fraction_width)
+            ),
+            zeros.value.eq(fraction),
+            is_zero.eq(is_subnormal & ~fraction.any()),
+        ]
+        # The hidden zero and those of the fraction: 1 + count = -~count.
+        lowered = Signal(signed(self.window.exponent_width + 1))
+        width = len(zeros.count)
+        m.d.comb += [
+            lowered.eq(
+                self.exponent
+                + Cat(~zeros.count & is_subnormal.replicate(width), is_subnormal.replicate(len(lowered) - width))
+            ),
+            self.effective.eq(lowered),
+            self.counts.eq(~lowered[-1] & ~is_zero),
+        ]
+
+        # Where a factor is special, the fraction that is seen is that of the other.
+        query_special, key_special = query.exponent.all(), key.exponent.all()
+        m.d.comb += [
+            self.is_inf.eq(query_special | key_special),
+            self.is_nan.eq(
+                query_special & query.fraction.any() | key_special & key.fraction.any() | self.is_inf & is_zero
+            ),
+        ]
+        return m
+
+
+class LaneDistance(Block):
+    """How far a product is from its place at the reference: in fine steps, and in coarse ones. Combinational.
+
+    The distance is ``fine + coarse * 2**fine_width``. Less than nothing, ``coarse = -1``, it is only for a product with
+    as many leading zeros; a distance beyond the window is ``coarse = far``. From the lowest bits of a reference, which
+    are ones, nothing is borrowed.
+    """
+
+    Parameters = LaneParameters
+    members_doc = {
+        "exponent": "of the product",
+        "reference": "the beat's, without the lowest bits; any for a zero product",
+        "fine": "lower bits of the distance",
+        "coarse": "its upper bits, saturated",
+    }
+
+    def __init__(self, **parameters):
+        def members(p):
+            self.window = Window(p.format, p.align_width)
+            return {
+                "exponent": In(self.window.exponent_width),
+                "reference": In(self.window.reference_width),
+                "fine": Out(self.window.fine_width),
+                "coarse": Out(self.window.coarse_width),
+            }
+
+        super().__init__(parameters, members)
+
+    def circuit(self):
+        m = Module()
+        window = self.window
+        places = Signal(signed(window.reference_width + 1))
+        upper = places[window.fine_width - REFERENCE_ONES :].as_signed()
+        m.d.comb += [
+            places.eq(self.reference - self.exponent[REFERENCE_ONES:]),
+            self.fine.eq(Cat(~self.exponent[:REFERENCE_ONES], places)),
+            self.coarse.eq(Mux(upper >= window.far, window.far, upper)),
+        ]
+        return m
+
+
+class LaneAligner(Block):
+    """The magnitude of a product at its place in the window, truncated; its bits inverted for a negative product.
+
+    The fine steps shift to the right, the coarse ones by what is left: to the right, not at all, or to the left.
+    Combinational.
+    """
+
+    Parameters = LaneParameters
+    members_doc = {
+        "product": "of the significands",
+        "sign": "of the product",
+        "fine": "see LaneDistance",
+        "coarse": "see LaneDistance",
+        "row": "the addend",
+    }
+
+    def __init__(self, **parameters):
+        def members(p):
+            self.window = Window(p.format, p.align_width)
+            return {
+                "product": In(self.window.product_width),
+                "sign": In(1),
+                "fine": In(self.window.fine_width),
+                "coarse": In(self.window.coarse_width),
+                "row": Out(self.window.width),
+            }
+
+        super().__init__(parameters, members)
+
+    def circuit(self):
+        m = Module()
+        window, width = self.window, self.window.width
+        step = 1 << window.fine_width
+        m.submodules.shifter = shifter = LogShifter(width=step + width, amount_width=window.fine_width)
+        m.d.comb += [shifter.value.eq(Cat(Const(0, step + window.spare), self.product)), shifter.amount.eq(self.fine)]
+        terms = []
+        for coarse in range(-1, window.far):
+            is_taken = Signal(name=f"coarse_is_{coarse}" if coarse >= 0 else "to_left")
+            term = Signal(width, name=f"term_{coarse + 1}")
+            m.d.comb += is_taken.eq(self.coarse == coarse % (1 << window.coarse_width))
+            m.d.comb += term.eq(shifter.shifted[(coarse + 1) * step :] & is_taken.replicate(width))
+            terms.append(term)
+        magnitude = Signal(width)
+        m.d.comb += magnitude.eq(reduce(or_, terms))
+        m.d.comb += self.row.eq(magnitude ^ self.sign.replicate(width))
+        return m
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotProductLaneParameters(LaneParameters):
+    search_stages: int = integer(1, low=1, high=16, doc="clocks from registered words to the registered reference")
+
+
+class DotProductLane(Block):
+    """One product: decoded and registered, multiplied while the beat's reference is searched, then aligned to it.
+
+    Timing: specials, effective exponent and whether it counts at once, negative search_stages advances after the words,
+    and the row one more. The reference comes an advance before the row.
+    """
+
+    Parameters = DotProductLaneParameters
+    members_doc = {
+        "advance": "lock-step enable",
+        "query_word": "one factor",
+        "key_word": "the other factor",
+        "specials": "whether the product is not a number, plus or minus infinity, from the lowest bit",
+        "effective": "exponent of the product without its leading zeros",
+        "counts": "whether it may be the reference",
+        "reference": "the beat's, without the lowest bits",
+        "negative": "sign of the product",
+        "row": "aligned magnitude, inverted if negative",
+    }
+
+    def __init__(self, **parameters):
+        def members(p):
+            window = Window(p.format, p.align_width)
+            return {
+                "advance": In(1),
+                "query_word": In(window.float_format.width),
+                "key_word": In(window.float_format.width),
+                "specials": Out(3),
+                "effective": Out(window.exponent_width),
+                "counts": Out(1),
+                "reference": In(window.reference_width),
+                "negative": Out(1),
+                "row": Out(window.width),
+            }
+
+        super().__init__(parameters, members)
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, advance=self.advance)
+        sizes = {"format": self.format, "align_width": self.align_width}
+        m.submodules.decoder = decoder = LaneDecoder(**sizes)
+        widths = {
+            "multiplicand_width": len(decoder.query_significand),
+            "multiplier_width": len(decoder.key_significand),
+        }
+        factor_stages = self.search_stages
+        if len(decoder.query_significand) < RECODED_FROM:
+            m.submodules.multiplier = multiplier = UnsignedMultiplier(**widths)
+        else:
+            # Its own registers are the last ones of the factors.
+            m.submodules.multiplier = multiplier = RecodedMultiplier(**widths)
+            m.d.comb += multiplier.advance.eq(self.advance)
+            factor_stages -= 1
+        m.submodules.distance = distance = LaneDistance(**sizes)
+        m.submodules.aligner = aligner = LaneAligner(**sizes)
+        m.d.comb += [
+            decoder.query_word.eq(self.query_word),
+            decoder.key_word.eq(self.key_word),
+            self.specials.eq(Cat(decoder.is_nan, decoder.is_inf & ~decoder.sign, decoder.is_inf & decoder.sign)),
+            self.effective.eq(decoder.effective),
+            self.counts.eq(decoder.counts),
+            multiplier.multiplicand.eq(pipe.register(decoder.query_significand, name="query", stages=factor_stages)),
+            multiplier.multiplier.eq(pipe.register(decoder.key_significand, name="key", stages=factor_stages)),
+            self.negative.eq(pipe.register(decoder.sign, name="sign", stages=self.search_stages)),
+            aligner.product.eq(pipe.register(multiplier.product, name="product")),
+            aligner.sign.eq(pipe.register(self.negative, name="product_sign")),
+            distance.exponent.eq(pipe.register(decoder.exponent, name="exponent", stages=self.search_stages)),
+            distance.reference.eq(self.reference),
+            aligner.fine.eq(pipe.register(distance.fine, name="fine")),
+            aligner.coarse.eq(pipe.register(distance.coarse, name="coarse")),
+            self.row.eq(aligner.row),
+        ]
+        return m

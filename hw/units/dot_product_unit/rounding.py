@@ -1,0 +1,171 @@
+"""From the accumulator to words: normalise once, round the same value to FP32 and to the input format."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from hw.arith.leading_zeros import LeadingZeroCounter
+from hw.arith.rounding import RoundPack
+from hw.arith.shifter import LogShifter
+from hw.lib.block import Block
+from hw.lib.formats import FP32, float_format
+from hw.lib.parameters import Parameters, choice, integer
+from hw.lib.pipeline import Pipeline
+
+__all__ = ["ScoreRounder"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreRounderParameters(Parameters):
+    format: str = choice("fp16", "fp16", "bf16", doc="format of the narrow word")
+    width: int = integer(47, low=2, high=96, doc="bits of the sum")
+    reference_width: int = integer(6, low=1, high=16, doc="bits of the sum's reference")
+    unit_exponent: int = integer(-50, low=-400, high=0, doc="the sum's unit is 2 to the power of this, at reference 0")
+
+
+class ScoreRounder(Block):
+    """``sum * 2**(reference + unit_exponent)``, rounded to nearest, ties to even, to two formats at once.
+
+    A negative sum x is rounded without its negation: its magnitude is ``~x + 1``. The bits are shifted as they are,
+    with zeros coming in; if those below the rounding bit are all zero, the 1 ripples up to that bit, else it ends
+    below it. So the magnitude's upper bits are the complements of the sum's, and only what is below tells whether 1
+    is added: see :func:`_halves`. A carry out of the rounding is the case that the sum is a power of two.
+
+    Timing: words come ``latency`` advances after the sum.
+    """
+
+    Parameters = ScoreRounderParameters
+    latency = 2
+    members_doc = {
+        "advance": "lock-step enable",
+        "sum": "two's complement",
+        "reference": "exponent to which the sum is aligned",
+        "is_nan": "a term is not a number",
+        "plus_inf": "a term is plus infinity",
+        "minus_inf": "a term is minus infinity",
+        "wide": "FP32",
+        "narrow": "the format",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(
+            parameters,
+            lambda p: {
+                "advance": In(1),
+                "sum": In(signed(p.width)),
+                "reference": In(p.reference_width),
+                "is_nan": In(1),
+                "plus_inf": In(1),
+                "minus_inf": In(1),
+                "wide": Out(FP32.width),
+                "narrow": Out(float_format(p.format).width),
+            },
+        )
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, advance=self.advance)
+        fmt = float_format(self.format)
+
+        # Stage 1: the leading one (of a negative sum, zero) on top, all below FP32's rounding bit in one sticky bit.
+        width = self.width - 1
+        negative, bits = self.sum[-1], self.sum[:-1]
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=width)
+        m.d.comb += zeros.value.eq(bits ^ negative.replicate(width))
+        significand = pipe.register(_normalise(m, bits, zeros.count, FP32.precision + 2), name="significand")
+        is_inf = self.plus_inf | self.minus_inf
+        negative = pipe.register(negative, name="negative")
+        sign = pipe.register(Mux(is_inf, self.minus_inf, self.sum[-1]), name="sign")
+        is_inf = pipe.register(is_inf, name="is_inf_1")
+        is_nan = pipe.register(self.is_nan | (self.plus_inf & self.minus_inf), name="is_nan_1")
+        # A sum of FP16 products is normal in FP32; BF16 has FP32's exponents, so that both results share one shift.
+        shared = fmt.exponent_width == FP32.exponent_width
+        folded = significand if shared else _fold(significand, fmt.precision + 2)
+        # Biased exponents; the first addition does not wait for the count.
+        highest = self.unit_exponent + width - 1 + FP32.bias
+        base = Signal(signed(2 + max(bits_for(abs(highest)), self.reference_width, len(zeros.count))))
+        exponent, narrow_exponent, below = (Signal.like(base, name=name) for name in ("exponent", "narrow", "below"))
+        m.d.comb += [
+            base.eq(self.reference + highest),
+            exponent.eq(base - zeros.count),
+            narrow_exponent.eq(exponent - (FP32.bias - fmt.bias)),
+            below.eq(narrow_exponent - 2),
+        ]
+        exponents = {}
+        for name, target, value in (("wide", FP32, exponent), ("narrow", fmt, narrow_exponent)):
+            # Negative ones are not used, and of large ones it only matters that they are.
+            is_large = ~value[-1] & value[target.exponent_width : -1].any()
+            limited = Cat(value[: target.exponent_width], is_large)
+            exponents[name] = Cat(pipe.register(limited, name=f"{name}_exponent_1"), Const(0, 1))
+        # How far the significand must be shifted right for its biased exponent to be 1: 1 - exponent = ~(exponent - 2).
+        amount_width = bits_for(len(folded))
+        amount = Signal(amount_width)
+        m.d.comb += amount.eq(
+            (~below[:amount_width] | (~below[amount_width:]).any().replicate(amount_width))
+            & below[-1].replicate(amount_width)
+        )
+        amount = pipe.register(amount, name="distance")
+
+        # Stage 2: subnormals, rounding. What comes in from the left is a zero of the magnitude.
+        m.submodules.subnormal = subnormal = LogShifter(
+            width=len(folded) + 1, amount_width=len(amount), sticky=True, arithmetic=True
+        )
+        m.d.comb += [subnormal.value.eq(Cat(folded, negative)), subnormal.amount.eq(amount)]
+        values = {"narrow": (subnormal.shifted[:-1], subnormal.lost)}
+        values["wide"] = values["narrow"] if shared else (significand, 0)
+        for name, target in (("wide", FP32), ("narrow", fmt)):
+            value, lost = values[name]
+            kept, half, rest = _halves(value, lost, negative, target.precision)
+            m.submodules[f"round_{name}"] = pack = RoundPack(
+                format=target.name, width=target.precision + 1, exponent_width=len(exponents[name])
+            )
+            m.d.comb += [
+                pack.sign.eq(sign),
+                pack.is_inf.eq(is_inf),
+                pack.is_nan.eq(is_nan),
+                pack.exponent.eq(exponents[name]),
+                pack.significand.eq(Cat(half, kept)),
+                pack.sticky.eq(rest),
+                getattr(self, name).eq(pipe.register(pack.word, name=f"{name}_2")),
+            ]
+        return m
+
+
+def _halves(value, lost, negative, precision):
+    """The magnitude's upper bits, and a rounding bit and a sticky bit that round it as what is below them does.
+
+    ``value`` are a sum's bits, ``lost`` whether there is a one below them. Let h be the rounding bit of the
+    complements. With a one below, the magnitude's rounding bit is h, and something is below it: 1 is added if h is
+    set. Without one, a magnitude that is the complements plus 1 has the rounding bit ~h, nothing below, and a carry
+    if h was set: then 1 is added, and else it is a tie.
+    """
+    below = len(value) - precision - 1
+    upper = value[below:] ^ negative.replicate(precision + 1)
+    has_rest = value[:below].any() | lost
+    return upper[1:], upper[0] | negative & ~has_rest, has_rest | negative & upper[0]
+
+
+def _normalise(m, bits, count, width):
+    """``bits`` shifted to the left by ``count``: the upper ones, and in the lowest one whether there are ones below.
+
+    Bits that the steps to come cannot bring to the upper ones are told from the lost ones no more.
+    """
+    current, lost = bits, []
+    for step in reversed(range(len(count))):
+        row = Signal(len(current), name=f"normalised_{1 << step}")
+        m.d.comb += row.eq(Mux(count[step], current << (1 << step), current))
+        kept = min(len(row), width - 1 + (1 << step) - 1)
+        lost.append(row[: len(row) - kept].any())
+        current = row[len(row) - kept :]
+    missing = width - 1 - len(current)
+    return Cat(Cat(lost).any(), Const(0, max(0, missing)), current)
+
+
+def _fold(value, width):
+    """The top ``width`` bits; the lowest of them says whether there is a one in it or below."""
+    excess = len(value) - width
+    if excess <= 0:
+        return Cat(Const(0, -excess), value)
+    return Cat(value[: excess + 1].any(), value[excess + 1 :])

@@ -1,0 +1,115 @@
+"""DotProductUnit: n products a clock, summed exactly inside a window, accumulated over beats and rounded once."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, unsigned
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.block import Block
+from hw.lib.formats import FLOAT_FORMATS
+from hw.lib.parameters import Parameters, choice, integer, power_of_two
+from hw.units.dot_product_unit.float_datapath import FloatDatapath, FloatPlan
+from hw.units.dot_product_unit.integer_datapath import IntegerDatapath, IntegerPlan
+
+__all__ = ["DotProductUnit", "DotProductUnitParameters"]
+
+DEFAULT_ALIGN_WIDTH = 27
+DEFAULT_MAX_TERMS = 16384
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotProductUnitParameters(Parameters):
+    n_lanes: int = integer(16, low=1, high=1024, doc="products a beat")
+    format: str = choice("fp16", "fp16", "bf16", "int8", doc="of query and key")
+    align_width: int | None = integer(
+        None,
+        low=17,
+        high=40,
+        doc=f"W, which bounds the error of alignment: from 23 (fp16) or 17 (bf16), by default {DEFAULT_ALIGN_WIDTH}",
+    )
+    max_terms: int | None = power_of_two(
+        None,
+        low=2,
+        high=1 << 20,
+        doc=f"terms that a dot product may have, at least n_lanes; by default {DEFAULT_MAX_TERMS} (fp16 and bf16)",
+    )
+
+    def check(self):
+        if self.format == "int8":
+            for name in ("align_width", "max_terms"):
+                if getattr(self, name) is not None:
+                    self.refuse(name, "none with format=int8, which is exact")
+            return
+        lowest = 2 * FLOAT_FORMATS[self.format].precision + 1
+        if self.align_width is not None and self.align_width < lowest:
+            self.refuse("align_width", f"at least {lowest} with format={self.format}, so that products fit the window")
+        if self.max_terms is not None and self.max_terms < self.n_lanes:
+            self.refuse("max_terms", f"at least n_lanes={self.n_lanes}")
+
+    @property
+    def plan(self):
+        """Widths and stages of the pipeline."""
+        if self.format == "int8":
+            return IntegerPlan(self.n_lanes)
+        return FloatPlan(
+            self.format, self.n_lanes, self.align_width or DEFAULT_ALIGN_WIDTH, self.max_terms or DEFAULT_MAX_TERMS
+        )
+
+
+class DotProductUnit(Block):
+    """``score = sum(query[i] * key[i])`` over the lanes and beats of a dot product, rounded once.
+
+    FP16 and BF16: products are exact; they are aligned to the largest effective exponent in this beat and those before
+    it, with its two lowest bits set, in a window of W = align_width bits and 3 more, truncated as magnitudes and summed
+    as integers; where that exponent grows, the sum so far is shifted after it. The sum is rounded to nearest, ties to
+    even, to FP32 and, from the same unrounded value, to the input format. For every finite input, subnormals included,
+    ``|wide - exact| <= n * 2**(3 - W) * max|query[i] * key[i]| + ulp/2`` with n terms. A dot product of more than
+    max_terms terms may wrap. NaN, infinity times zero, and infinities of both signs give the canonical NaN; otherwise
+    an infinity wins. Overflow gives infinity, a sum of zero +0, subnormal results are kept.
+
+    INT8: two's complement bytes; the score is the exact sum modulo 2**32, which n <= 131071 terms never exceed.
+
+    A dot product begins with the first beat after reset, with the beat after one with ``last``, and with a beat with
+    ``first``, which discards a sum that was not finished. The beat with ``last`` ends it and gives one score.
+
+    Members: ``operands`` carries ``query`` and ``key`` (n_lanes words each, lane 0 in the lowest bits), then ``first``
+    and ``last``; ``score`` carries ``wide`` (FP32, or INT32) in the low 32 bits and ``narrow`` (FP16 or BF16) above.
+
+    Timing: one beat a clock, without a bubble between dot products of any length; the score is valid ``latency``
+    clocks after its last beat was accepted. The pipeline stands still while a score waits and is not taken.
+
+    Defined by :func:`golden.units.dot_product_unit.dot_product_stream`. It is the DPU of the DiSC paper, with the fused
+    multi-term arithmetic of tensor cores.
+    """
+
+    Parameters = DotProductUnitParameters
+    members_doc = {
+        "operands": "one beat: a vector of query and of key words, whether it begins and whether it ends a dot product",
+        "score": "the dot product, rounded to FP32 and to the input format; for int8 its INT32 value",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        word = unsigned(8 if p.format == "int8" else 16)
+        vector = data.ArrayLayout(word, p.n_lanes)
+        operands = {"query": vector, "key": vector, "first": 1, "last": 1}
+        score = {"wide": 32} if p.format == "int8" else {"wide": 32, "narrow": 16}
+        return {
+            "operands": In(stream.Signature(data.StructLayout(operands))),
+            "score": Out(stream.Signature(data.StructLayout(score))),
+        }
+
+    @property
+    def latency(self):
+        """Clocks from an accepted last beat to its score."""
+        return self.parameters.plan.latency
+
+    def circuit(self):
+        m = Module()
+        datapath = IntegerDatapath if self.format == "int8" else FloatDatapath
+        datapath(m, self.parameters.plan, self.operands, self.score)
+        return m

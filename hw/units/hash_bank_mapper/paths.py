@@ -1,0 +1,203 @@
+"""The two halves of the hash bank mapper, index to location and slot to column, with the parameters they share."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hw.arith.modular_multiplier import ConstantModularMultiplier, ModularMultiplier
+from hw.lib.block import Block
+from hw.lib.parameters import Parameters, choice, integer, odd_or, power_of_two
+from hw.lib.pipeline import Pipeline
+
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashBankMapperParameters(Parameters):
+    n_columns: int = integer(256, low=1, high=65536, doc="columns (key and value tokens) to be spread over the banks")
+    n_banks: int = power_of_two(16, low=1, high=65536, doc="banks")
+    hash: str = choice("multiplicative", "modular", "range", "multiplicative", "xor_fold", doc="the map, see the block")
+    multiplier: int | str | None = odd_or(
+        None,
+        "runtime",
+        high=(1 << 32) - 1,
+        doc="k of the multiplicative hash, a constant or an input; none = 2**w over the golden ratio, made odd",
+    )
+    n_indices: int = integer(1, low=1, high=256, doc="indices, and slots, a beat")
+    direction: str = choice(
+        "both", "both", "forward", "inverse", doc="forward: only index to location; inverse: only slot to column"
+    )
+
+    def check(self):
+        if self.multiplier is not None and self.hash != "multiplicative":
+            self.refuse("multiplier", f"none for hash {self.hash}")
+
+    @property
+    def index_width(self):
+        """Bits of an index, w = ceil(log2(n_columns)), but at least b."""
+        return max((self.n_columns - 1).bit_length(), self.bank_width)
+
+    @property
+    def bank_width(self):
+        """Bits of a bank number, b = log2(n_banks)."""
+        return self.n_banks.bit_length() - 1
+
+    @property
+    def address_width(self):
+        """Bits of an address inside a bank, w - b."""
+        return self.index_width - self.bank_width
+
+    @property
+    def constant(self):
+        """The constant multiplier modulo 2**w, or None where there is none."""
+        if self.hash != "multiplicative" or self.multiplier == "runtime":
+            return None
+        multiplier = self.multiplier or 2 * int(_GOLDEN_RATIO * 2**self.index_width / 2) + 1
+        return multiplier % (1 << self.index_width)
+
+    @property
+    def is_runtime(self):
+        """Whether the multiplier is an input."""
+        return self.multiplier == "runtime"
+
+    @property
+    def slots(self):
+        """Payload of one beat of slots: banks, then addresses. A field that needs no bits has one bit."""
+        return data.StructLayout(
+            {
+                "bank": data.ArrayLayout(unsigned(max(1, self.bank_width)), self.n_indices),
+                "address": data.ArrayLayout(unsigned(max(1, self.address_width)), self.n_indices),
+            }
+        )
+
+    @property
+    def indices(self):
+        """Payload of one beat of indices."""
+        return data.StructLayout({"index": data.ArrayLayout(unsigned(max(1, self.index_width)), self.n_indices)})
+
+    @property
+    def columns(self):
+        """Payload of one beat of columns: indices, then whether each is one."""
+        in_range = data.ArrayLayout(unsigned(1), self.n_indices)
+        return data.StructLayout({**self.indices.members, "in_range": in_range})
+
+
+def _fold(m, word, digit_width, name):
+    """XOR of the digits of a word."""
+    folded = Signal(digit_width, name=name)
+    digits = [word[low : low + digit_width] for low in range(0, len(word), digit_width)]
+    total = digits[0]
+    for digit in digits[1:]:
+        total = total ^ digit
+    m.d.comb += folded.eq(total)
+    return folded
+
+
+class LocationPath(Block):
+    """Index to location, registered; the forward half of :class:`HashBankMapper`."""
+
+    Parameters = HashBankMapperParameters
+    latency = 1
+    members_doc = {
+        "index": "column indices",
+        "location": "bank and address of each index",
+        "factor": "k, odd, where it is given at run time",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(
+            parameters,
+            lambda p: {
+                "index": In(stream.Signature(p.indices)),
+                "location": Out(stream.Signature(p.slots)),
+                **({"factor": In(max(1, p.index_width))} if p.is_runtime else {}),
+            },
+        )
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, source=self.index, sink=self.location)
+        pipe.valid_chain(self.latency)
+        located = Signal(self.parameters.slots)
+        for lane in range(self.n_indices):
+            bank, address = self._locate(m, self.index.payload.index[lane][: self.parameters.index_width], lane)
+            m.d.comb += [located.bank[lane].eq(bank), located.address[lane].eq(address)]
+        m.d.comb += self.location.payload.eq(pipe.register(located, name="location_register"))
+        return m
+
+    def _locate(self, m, index, lane):
+        p = self.parameters
+        if self.hash == "modular" or not p.index_width:
+            return index[: p.bank_width], index[p.bank_width :]
+        if self.hash == "xor_fold":
+            folded = _fold(m, index, p.bank_width, f"bank_{lane}") if p.bank_width else index[:0]
+            return folded, index[p.bank_width :]
+        if self.hash == "multiplicative":
+            index = _product(m, self, index, p.constant, f"product_{lane}")
+        return index[p.address_width :], index[: p.address_width]
+
+
+class ColumnPath(Block):
+    """Slot to column, registered; the inverse half of :class:`HashBankMapper`."""
+
+    Parameters = HashBankMapperParameters
+    latency = 1
+    members_doc = {
+        "slot": "pairs of bank and address",
+        "column": "index at each slot, and whether it is that of a column",
+        "factor": "the inverse of k, where k is given at run time",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(
+            parameters,
+            lambda p: {
+                "slot": In(stream.Signature(p.slots)),
+                "column": Out(stream.Signature(p.columns)),
+                **({"factor": In(max(1, p.index_width))} if p.is_runtime else {}),
+            },
+        )
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, source=self.slot, sink=self.column)
+        pipe.valid_chain(self.latency)
+        found = Signal(self.parameters.columns)
+        for lane in range(self.n_indices):
+            self._find(m, self.slot.payload.bank[lane], self.slot.payload.address[lane], found, lane)
+        m.d.comb += self.column.payload.eq(pipe.register(found, name="column_register"))
+        return m
+
+    def _find(self, m, bank, address, found, lane):
+        p = self.parameters
+        surplus = Cat(bank[p.bank_width :], address[p.address_width :])
+        bank, address = bank[: p.bank_width], address[: p.address_width]
+        if self.hash == "modular":
+            index = Cat(bank, address)
+        elif self.hash == "xor_fold":
+            digit = bank ^ _fold(m, address, p.bank_width, f"fold_{lane}") if p.bank_width and p.address_width else bank
+            index = Cat(digit, address)
+        else:
+            index = Cat(address, bank)
+        if self.hash == "multiplicative" and p.index_width:
+            inverse = None if p.constant is None else pow(p.constant, -1, 1 << p.index_width)
+            index = _product(m, self, index, inverse, f"product_{lane}")
+        in_range = ~surplus.any()
+        if self.n_columns < 1 << p.index_width:
+            in_range &= found.index[lane] < self.n_columns
+        m.d.comb += [found.index[lane].eq(index), found.in_range[lane].eq(in_range)]
+
+
+def _product(m, path, multiplicand, constant, name):
+    """``multiplicand`` times the constant, or times the path's input factor where that is None."""
+    width = path.parameters.index_width
+    if constant is None:
+        product = ModularMultiplier(width=width)
+        m.d.comb += product.multiplier.eq(path.factor)
+    else:
+        product = ConstantModularMultiplier(width=width, multiplier=constant)
+    m.submodules[name] = product
+    m.d.comb += product.multiplicand.eq(multiplicand)
+    return product.product

@@ -1,0 +1,86 @@
+"""What the parts of the layer-norm unit tell each other, as wide as the rows need."""
+
+from dataclasses import dataclass
+
+from amaranth.lib import data
+from amaranth.utils import bits_for, ceil_log2
+
+from golden.arith import layer_norm_tables as tables
+from hw.lib.formats import FP16
+from hw.lib.parameters import Parameters, integer
+
+__all__ = [
+    "DEVIATION",
+    "EPSILON",
+    "FIXED_WIDTH",
+    "FRAME_WIDTH",
+    "ROOT",
+    "SCALE",
+    "LanesParameters",
+    "RowLanesParameters",
+    "RowParameters",
+]
+
+FIXED_WIDTH = FP16.precision + FP16.max_exponent - 2
+"""Bits of any number's magnitude in units of the smallest one."""
+SCALE = range(1, FIXED_WIDTH + 2)
+"""Bits of a row's range in the same units, at least 1."""
+FRAME_WIDTH = tables.FRAME_FRACTION + 1
+
+EPSILON = data.StructLayout({"fraction": tables.EPSILON_FRACTION, "exponent": tables.EPSILON_EXPONENT_WIDTH})
+"""``(1 + fraction / 2**12) * 2**(exponent - 48)``"""
+
+DEVIATION = data.StructLayout(
+    {"significand": tables.DEVIATION_WIDTH, "places": bits_for(tables.FRAME_FRACTION), "negative": 1}
+)
+"""``significand / 2**14 * 2**-places``, the significand 0 or with its top bit set"""
+
+ROOT = data.StructLayout({"fraction": tables.ROOT_FRACTION, "exponent": 7, "has_special": 1})
+"""What a row's deviations are multiplied with: ``(1 + fraction / 2**14) / 2 * 2**-exponent``, a signed exponent"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanesParameters(Parameters):
+    n_lanes: int = integer(4, low=1, high=128, doc="elements a beat")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowParameters(Parameters):
+    n_elements: int = integer(tables.MAX_ELEMENTS, low=1, high=tables.MAX_ELEMENTS, doc="elements of a row at most")
+
+    @property
+    def count_width(self):
+        """Bits of a row's number of elements; narrow enough rows get more than they need, to spare cases of no bits."""
+        return max(3, bits_for(self.n_elements))
+
+    @property
+    def count_fraction(self):
+        """Fraction bits of that number as a significand: what :data:`layer_norm_tables.COUNT_FRACTION` has more is 0."""
+        return max(3, bits_for(self.n_elements - 1)) - 1
+
+    @property
+    def total_width(self):
+        """Bits of a row's sum in units of the smallest number, in two's complement."""
+        return FIXED_WIDTH + ceil_log2(self.n_elements) + 1
+
+    @property
+    def squares_width(self):
+        """Bits of the sum of a row's squares, each of which is below 1."""
+        return tables.SQUARE_FRACTION + ceil_log2(self.n_elements)
+
+    @property
+    def count(self):
+        """A row's elements: ``(1 + count / 2**count_fraction) * 2**octave``."""
+        return data.StructLayout({"count": self.count_fraction, "octave": bits_for(self.count_width - 1)})
+
+    @property
+    def statistic(self):
+        """What is known of a row before its deviations: the mean times count's significand in the frame of its range."""
+        return data.StructLayout(
+            {**self.count.members, "scale": bits_for(max(SCALE)), "mean": FRAME_WIDTH, "has_special": 1}
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowLanesParameters(RowParameters, LanesParameters):
+    pass

@@ -1,0 +1,23 @@
+"""What the parts of the softmax unit tell each other."""
+
+from amaranth.lib import data
+
+from golden.arith.softmax_tables import FRACTION, SCALE_EXPONENT_WIDTH, SCALE_FRACTION, WHOLE_WIDTH
+from hw.lib.formats import FP16
+
+__all__ = ["SCALE", "POWER", "MAXIMUM", "MULTIPLIER", "FACTOR_WIDTH"]
+
+FACTOR_WIDTH = FP16.width - 2
+"""The bits of a factor below 2."""
+
+SCALE = data.StructLayout({"fraction": SCALE_FRACTION, "exponent": SCALE_EXPONENT_WIDTH})
+"""``(1 + fraction / 2**15) * 2**(exponent - 12)``"""
+
+POWER = data.StructLayout({"fraction": FRACTION, "whole": WHOLE_WIDTH})
+"""``(1 + fraction / 2**13) * 2**-(whole + 1)``, or 0 if whole is all ones"""
+
+MAXIMUM = data.StructLayout({"maximum": FP16.width, "has_nan": 1, "factor": FACTOR_WIDTH})
+"""A row's largest score, and what is to be known further on"""
+
+MULTIPLIER = data.StructLayout({"fraction": FRACTION, "exponent": WHOLE_WIDTH, "has_nan": 1})
+"""``(1 + fraction / 2**13) * 2**-(exponent - 1)``, what the powers of a row are multiplied with"""

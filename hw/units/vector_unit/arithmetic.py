@@ -1,0 +1,110 @@
+"""The numbers behind the accumulators and the reduction bus; ``golden/arith/accumulator.py`` defines what they mean."""
+
+import enum
+from dataclasses import dataclass
+
+from amaranth.hdl import Mux
+from amaranth.lib import data
+from amaranth.utils import bits_for, ceil_log2
+
+from hw.lib.formats import float_format
+from hw.lib.parameters import Parameters, choice, integer, power_of_two
+
+GUARD_BITS = 2
+"""Fraction bits that the bus keeps below an accumulator's last bit."""
+
+
+class Scope(enum.IntEnum):
+    """What accumulators are added over; code 3 acts as ALL."""
+
+    LANES = 0
+    ENGINE = 1
+    ALL = 2
+
+
+SCOPE_WIDTH = 2
+
+SPECIALS = data.StructLayout({"nan": 1, "positive_infinity": 1, "negative_infinity": 1})
+"""Which specials went into a sum; unions are bitwise ORs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorParameters(Parameters):
+    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
+
+    @property
+    def float_format(self):
+        return float_format(self.format)
+
+    @property
+    def precision(self):
+        return self.float_format.precision
+
+    @property
+    def factor_exponent_width(self):
+        return bits_for(self.one_exponent + self.float_format.bias)
+
+    @property
+    def one_exponent(self):
+        """The exponent code of the factor 1; the code of the smallest subnormal is 0."""
+        return self.float_format.bias + self.precision - 2
+
+    @property
+    def factor_layout(self):
+        """A word with a normalised significand: zero, or with its top bit set; both are 0 in NaN and Inf."""
+        return data.StructLayout(
+            {
+                "significand": self.precision,
+                "exponent": self.factor_exponent_width,
+                "sign": 1,
+                "is_zero": 1,
+                "is_inf": 1,
+                "is_nan": 1,
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccumulatorParameters(FactorParameters):
+    align_width: int = integer(28, low=22, high=40, doc="bits of the window below the largest product of a sum")
+    max_terms: int = power_of_two(1 << 16, low=1, high=1 << 20, doc="terms a lane that an accumulator has room for")
+
+    def accumulator(self):
+        """The parameters of a lane's accumulator."""
+        return {"format": self.format, "align_width": self.align_width, "max_terms": self.max_terms}
+
+    @property
+    def exponent_width(self):
+        """Bits of a product's exponent code: 0 for a zero, else one more than the factors' sum."""
+        return bits_for(2 * (self.one_exponent + self.float_format.bias) + 1)
+
+    @property
+    def product_width(self):
+        return 2 * self.precision
+
+    @property
+    def sum_width(self):
+        """Bits of an accumulator, in two's complement."""
+        return self.align_width + ceil_log2(self.max_terms) + 1
+
+    @property
+    def aligned_width(self):
+        """Bits of an accumulator on the bus."""
+        return self.sum_width + GUARD_BITS
+
+    @property
+    def last_bit_exponent(self):
+        """What to take from an exponent code to get the weight of a bus number's last bit."""
+        fmt = self.float_format
+        product = 2 * fmt.bias + 4 * fmt.precision - 5
+        return product + self.align_width - self.product_width + GUARD_BITS
+
+
+def amount_width(width, exponent_width):
+    """Bits of a shift amount that is clamped where a shift of a ``width``-bit number leaves nothing."""
+    return min(bits_for(width), exponent_width)
+
+
+def clamp(amount, width):
+    """The low ``width`` bits of an unsigned amount, all ones where it does not fit."""
+    return Mux(amount[width:].any(), (1 << width) - 1, amount[:width])

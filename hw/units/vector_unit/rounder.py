@@ -1,0 +1,156 @@
+"""From an unrounded total to words: normalise, and round once to FP32 and once to the format."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib.wiring import In, Out
+
+from hw.arith.leading_zeros import LeadingZeroCounter
+from hw.arith.rounding import RoundPack, SubnormalShift
+from hw.arith.shifter import LogShifter
+from hw.lib.block import Block
+from hw.lib.formats import FP32
+from hw.lib.parameters import integer
+from hw.lib.pipeline import Pipeline
+from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters
+
+__all__ = ["TotalRounder"]
+
+# The significand for both roundings: FP32's, the bit below; a sticky bit says what follows.
+_KEPT_WIDTH = FP32.precision + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TotalRounderParameters(AccumulatorParameters):
+    width: int = integer(51, low=_KEPT_WIDTH, high=64, doc="bits of a total, in two's complement")
+
+
+class TotalRounder(Block):
+    """``single`` and ``rounded`` are a total rounded to nearest, ties to even, to FP32 and to the format.
+
+    A total is ``total * 2**(exponent - last_bit_exponent)`` with its specials, or, for a maximum, the word that a
+    key stands for (see :class:`hw.units.vector_unit.accumulator.LaneAccumulator`). Where ``used`` is 0 both words are 0.
+    """
+
+    Parameters = TotalRounderParameters
+    members_doc = {
+        "advance": "registers move on",
+        "used": "whether there is a total",
+        "is_maximum": "take the key, not the sum",
+        "total": "the sum's integer, in two's complement",
+        "exponent": "the sum's exponent code",
+        "specials": "specials that went into the sum",
+        "maximum_key": "the maximum's key",
+        "single": "FP32 word",
+        "rounded": "word of the format",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(
+            parameters,
+            lambda p: {
+                "advance": In(1),
+                "used": In(1),
+                "is_maximum": In(1),
+                "total": In(signed(p.width)),
+                "exponent": In(p.exponent_width),
+                "specials": In(SPECIALS),
+                "maximum_key": In(p.float_format.width),
+                "single": Out(FP32.width),
+                "rounded": Out(p.float_format.width),
+            },
+        )
+
+    latency = 5
+
+    def circuit(self):
+        m = Module()
+        pipe = Pipeline(m, advance=self.advance)
+        p, fmt = self.parameters, self.parameters.float_format
+
+        # Stage 0: sign and magnitude, of the total or of the maximum.
+        nothing = Signal()
+        no_number = Signal()
+        word_bits = Signal(fmt.width)
+        m.d.comb += [
+            nothing.eq(self.maximum_key == 0),
+            no_number.eq(self.maximum_key == 1),
+            word_bits.eq(Mux(self.maximum_key[-1], self.maximum_key ^ (1 << (fmt.width - 1)), ~self.maximum_key)),
+        ]
+        word = fmt.layout(word_bits)
+        is_subnormal = Signal()
+        is_special = Signal()
+        m.d.comb += [is_subnormal.eq(word.exponent == 0), is_special.eq(word.exponent == fmt.max_exponent)]
+
+        flags = {name: Signal(name=name) for name in ("used", "sign", "is_inf", "is_nan")}
+        magnitude = Signal(p.width)
+        exponent = Signal(p.exponent_width)
+        m.d.comb += flags["used"].eq(self.used)
+        with m.If(self.is_maximum):
+            m.d.comb += [
+                flags["sign"].eq(word.sign | nothing),
+                flags["is_inf"].eq(is_special | nothing),
+                flags["is_nan"].eq(no_number),
+                magnitude.eq(Cat(word.fraction, ~is_subnormal)),
+                # The weight of the word's last bit, as a bus number's exponent code.
+                exponent.eq(word.exponent + is_subnormal + (p.last_bit_exponent - fmt.bias - fmt.fraction_width)),
+            ]
+        with m.Else():
+            specials = self.specials
+            infinite = Signal()
+            m.d.comb += [
+                infinite.eq(specials.positive_infinity | specials.negative_infinity),
+                flags["sign"].eq(Mux(infinite, specials.negative_infinity, self.total[-1])),
+                flags["is_inf"].eq(infinite),
+                flags["is_nan"].eq(specials.nan | (specials.positive_infinity & specials.negative_infinity)),
+                magnitude.eq(Mux(self.total[-1], -self.total, self.total)),
+                exponent.eq(self.exponent),
+            ]
+        magnitude = pipe.register(magnitude, name="magnitude_1")
+        exponent = pipe.register(exponent, name="exponent_1")
+        flags = {name: pipe.register(flag, name=f"{name}_4", stages=4) for name, flag in flags.items()}
+
+        # Stage 1: leading zeros.
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=p.width)
+        m.d.comb += zeros.value.eq(magnitude)
+        count = pipe.register(zeros.count, name="count_2")
+        magnitude = pipe.register(magnitude, name="magnitude_2")
+        exponent = pipe.register(exponent, name="exponent_2")
+
+        # Stage 2: normalise; the exponent becomes FP32's biased exponent of the top bit.
+        m.submodules.shifter = shifter = LogShifter(width=p.width, amount_width=len(count), direction="left")
+        biased_width = max(p.exponent_width, FP32.exponent_width) + 2
+        biased = Signal(signed(biased_width))
+        m.d.comb += [
+            shifter.value.eq(magnitude),
+            shifter.amount.eq(count),
+            biased.eq(exponent - count + (p.width - 1 - p.last_bit_exponent + FP32.bias)),
+        ]
+        below = p.width - _KEPT_WIDTH
+        significand = pipe.register(shifter.shifted[below:], name="significand_3")
+        sticky = pipe.register(shifter.shifted[:below].any() if below else Const(0, 1), name="sticky_3")
+        biased = pipe.register(biased, name="biased_3")
+
+        # Stages 3 and 4: subnormals, then rounding, for each of the two words.
+        for name, out, target in (("single", self.single, FP32), ("rounded", self.rounded, fmt)):
+            rebiased = Signal(signed(biased_width), name=f"{name}_biased")
+            m.d.comb += rebiased.eq(biased + (target.bias - FP32.bias))
+            m.submodules[f"{name}_subnormal"] = subnormal = SubnormalShift(
+                width=_KEPT_WIDTH, exponent_width=biased_width
+            )
+            m.submodules[f"{name}_pack"] = pack = RoundPack(
+                format=target.name, width=_KEPT_WIDTH, exponent_width=biased_width
+            )
+            rounding = pack.word & flags["used"].replicate(target.width)
+            m.d.comb += [
+                subnormal.exponent.eq(rebiased),
+                subnormal.significand.eq(significand),
+                pack.sign.eq(flags["sign"]),
+                pack.exponent.eq(pipe.register(rebiased, name=f"{name}_biased_4")),
+                pack.significand.eq(pipe.register(subnormal.shifted, name=f"{name}_significand_4")),
+                pack.sticky.eq(pipe.register(sticky | subnormal.lost, name=f"{name}_sticky_4")),
+                pack.is_inf.eq(flags["is_inf"]),
+                pack.is_nan.eq(flags["is_nan"]),
+                out.eq(pipe.register(rounding, name=f"{name}_5")),
+            ]
+        return m

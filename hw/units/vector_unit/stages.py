@@ -1,0 +1,45 @@
+"""When the parts of an accumulation are ready.
+
+Stage 0 is a command in the engines' own registers, one advance after it was accepted; stage n is n advances later.
+"""
+
+from hw.units.vector_unit.trees import ReductionBus, tree_latency
+
+INPUT_LATENCY = 1
+"""Advances from an accepted command to stage 0."""
+
+CHOICE_LATENCY = 1
+"""From the totals of every scope to those of the command's in front of the rounders."""
+
+KEY_STAGE = 2
+"""The lanes' maxima."""
+
+LANE_EXPONENT_STAGE = 3
+"""The exponent codes of the lanes' sums, two stages ahead of the sums."""
+
+LANE_SUM_STAGE = 5
+"""The lanes' sums and their specials."""
+
+EXPONENT_STAGE = LANE_EXPONENT_STAGE + ReductionBus.exponent_latency
+"""The largest exponent codes over the lanes of an engine, and over the engines."""
+
+SPECIAL_STAGE = LANE_SUM_STAGE + ReductionBus.special_latency
+"""The unions of specials over the same."""
+
+SUM_STAGE = LANE_SUM_STAGE + 1
+"""The lanes' sums, aligned to these exponents."""
+
+
+def lane_stages(n_engines):
+    """A lane's sum over the engines, and its maximum."""
+    return SUM_STAGE + tree_latency(n_engines), KEY_STAGE + tree_latency(n_engines)
+
+
+def engine_total_stage(n_lanes):
+    """An engine's sum and maximum over its lanes; not before the largest exponent of all engines is known."""
+    return SUM_STAGE + max(1, tree_latency(n_lanes))
+
+
+def select_stage(n_engines, n_lanes):
+    """Totals of every scope: those over everything are aligned and added after the engines' own."""
+    return engine_total_stage(n_lanes) + 1 + tree_latency(n_engines)

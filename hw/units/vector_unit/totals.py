@@ -1,0 +1,225 @@
+"""Totals over all engines, and the choice and the rounding of the totals of a command's scope."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from hw.lib.block import Block
+from hw.lib.formats import FP32
+from hw.lib.parameters import integer, power_of_two
+from hw.lib.pipeline import Pipeline
+from hw.units.vector_unit.aligner import BusAligner
+from hw.units.vector_unit.arithmetic import SCOPE_WIDTH, SPECIALS, AccumulatorParameters, Scope
+from hw.units.vector_unit.rounder import TotalRounder
+from hw.units.vector_unit.stages import (
+    CHOICE_LATENCY,
+    EXPONENT_STAGE,
+    SPECIAL_STAGE,
+    engine_total_stage,
+    lane_stages,
+    select_stage,
+)
+from hw.units.vector_unit.trees import ReductionBus
+
+__all__ = ["Totals", "TotalsParameters"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TotalsParameters(AccumulatorParameters):
+    n_engines: int = power_of_two(4, low=1, high=128, doc="engines")
+    n_lanes: int = integer(4, low=1, high=128, doc="lanes an engine")
+
+    @property
+    def n_totals(self):
+        return max(self.n_engines, self.n_lanes)
+
+    @property
+    def lane_width(self):
+        """Bits of a lane's sum over the engines."""
+        return self.aligned_width + ceil_log2(self.n_engines)
+
+    @property
+    def engine_width(self):
+        """Bits of an engine's sum over its lanes."""
+        return self.aligned_width + ceil_log2(self.n_lanes)
+
+    @property
+    def all_width(self):
+        """Bits of the sum over all lanes of all engines."""
+        return self.engine_width + ceil_log2(self.n_engines)
+
+    @property
+    def latency(self):
+        """Stage of the results."""
+        return select_stage(self.n_engines, self.n_lanes) + CHOICE_LATENCY + TotalRounder.latency
+
+    @property
+    def total_layout(self):
+        return data.StructLayout(
+            {
+                "total": signed(self.all_width),
+                "exponent": self.exponent_width,
+                "specials": SPECIALS,
+                "maximum_key": self.float_format.width,
+            }
+        )
+
+
+class Totals(Block):
+    """Takes totals of lanes over the engines and of engines over their lanes, makes the total over all, and rounds.
+
+    For the total over all, those of the engines are aligned to the largest of their exponents and added. The stages
+    of the members are those of :mod:`hw.units.vector_unit.stages`, which says at which one totals come.
+    """
+
+    Parameters = TotalsParameters
+    members_doc = {
+        "advance": "registers move on",
+        "scope": "select_stage: a Scope",
+        "used": "select_stage: there is a total",
+        "is_maximum": "select_stage: it is a maximum",
+        "lane_exponent": "stage 5: the largest exponent code of each lane over the engines",
+        "lane_special": "stage 6: the union of their specials",
+        "lane_total": "lane_stages: their sum",
+        "lane_key": "lane_stages: the largest key",
+        "engine_exponent": "stage 5: the largest exponent code of each engine over its lanes",
+        "engine_special": "stage 6: the union of their specials",
+        "engine_total": "engine_total_stage: their sum",
+        "engine_key": "engine_total_stage: the largest key",
+        "single": "latency: totals in FP32, 0 where there is none",
+        "rounded": "latency: totals in the format",
+    }
+
+    def __init__(self, **parameters):
+        super().__init__(parameters, self._members)
+
+    @staticmethod
+    def _members(p):
+        members = {"advance": In(1), "scope": In(SCOPE_WIDTH), "used": In(1), "is_maximum": In(1)}
+        for name, count, width in (("lane", p.n_lanes, p.lane_width), ("engine", p.n_engines, p.engine_width)):
+            shapes = {
+                "exponent": p.exponent_width,
+                "special": SPECIALS,
+                "total": signed(width),
+                "key": p.float_format.width,
+            }
+            members |= {f"{name}_{part}": In(data.ArrayLayout(shape, count)) for part, shape in shapes.items()}
+        return members | {
+            "single": Out(data.ArrayLayout(FP32.width, p.n_totals)),
+            "rounded": Out(data.ArrayLayout(p.float_format.width, p.n_totals)),
+        }
+
+    @property
+    def latency(self):
+        return self.parameters.latency
+
+    def circuit(self):
+        m = Module()
+        self._pipe = Pipeline(m, advance=self.advance)
+        sum_stage, key_stage = lane_stages(self.n_engines)
+        lanes = [
+            self._total(
+                m,
+                f"lane_{lane}",
+                {
+                    "total": (sum_stage, self.lane_total[lane]),
+                    "exponent": (EXPONENT_STAGE, self.lane_exponent[lane]),
+                    "specials": (SPECIAL_STAGE, self.lane_special[lane]),
+                    "maximum_key": (key_stage, self.lane_key[lane]),
+                },
+            )
+            for lane in range(self.n_lanes)
+        ]
+        stage = engine_total_stage(self.n_lanes)
+        engines = [
+            self._total(
+                m,
+                f"engine_{engine}",
+                {
+                    "total": (stage, self.engine_total[engine]),
+                    "exponent": (EXPONENT_STAGE, self.engine_exponent[engine]),
+                    "specials": (SPECIAL_STAGE, self.engine_special[engine]),
+                    "maximum_key": (stage, self.engine_key[engine]),
+                },
+            )
+            for engine in range(self.n_engines)
+        ]
+        everything = self._all_total(m)
+        of_lanes, of_engine = Signal(name="of_lanes"), Signal(name="of_engine")
+        m.d.comb += [of_lanes.eq(self.scope == Scope.LANES), of_engine.eq(self.scope == Scope.ENGINE)]
+        for index in range(self.parameters.n_totals):
+            choices = [(of_lanes, total) for total in lanes[index : index + 1]]
+            choices += [(of_engine, total) for total in engines[index : index + 1]]
+            # Codes above ALL mean the same.
+            choices += [(~of_lanes & ~of_engine, everything)] if index == 0 else []
+            self._round(m, index, choices)
+        return m
+
+    def _total(self, m, name, parts):
+        """Parts, each ready at its stage, brought together at select_stage: ``{field: (stage, value)}``."""
+        until = select_stage(self.n_engines, self.n_lanes)
+        total = Signal(self.parameters.total_layout, name=f"{name}_at_select")
+        for field, (stage, value) in parts.items():
+            late = self._pipe.register(value, name=f"{name}_{field}_late", stages=until - stage)
+            m.d.comb += total[field].eq(late)
+        return total
+
+    def _all_total(self, m):
+        """All engines' totals over their lanes."""
+        p, pipe, stage = self.parameters, self._pipe, engine_total_stage(self.n_lanes)
+        m.submodules.all_bus = bus = ReductionBus(
+            n_inputs=p.n_engines, width=p.engine_width, exponent_width=p.exponent_width, key_width=p.float_format.width
+        )
+        reference_stage = EXPONENT_STAGE + bus.exponent_latency
+        reference = pipe.register(bus.largest_exponent, name="all_reference", stages=stage - reference_stage)
+        for engine in range(self.n_engines):
+            aligner = BusAligner(width=p.engine_width, exponent_width=p.exponent_width)
+            m.submodules[f"aligner_{engine}"] = aligner
+            exponent = pipe.register(
+                self.engine_exponent[engine], name=f"exponent_{engine}", stages=stage - EXPONENT_STAGE
+            )
+            m.d.comb += [
+                aligner.value.eq(self.engine_total[engine]),
+                aligner.exponent.eq(exponent),
+                aligner.reference.eq(reference),
+                bus.sums[engine].eq(pipe.register(aligner.aligned, name=f"aligned_{engine}")),
+            ]
+        m.d.comb += [
+            bus.advance.eq(self.advance),
+            bus.exponents.eq(self.engine_exponent),
+            bus.specials.eq(self.engine_special),
+            bus.keys.eq(self.engine_key),
+        ]
+        return self._total(
+            m,
+            "all",
+            {
+                "total": (stage + 1 + bus.latency, bus.total),
+                "exponent": (reference_stage, bus.largest_exponent),
+                "specials": (SPECIAL_STAGE + bus.special_latency, bus.any_special),
+                "maximum_key": (stage + bus.latency, bus.largest_key),
+            },
+        )
+
+    def _round(self, m, index, choices):
+        """One rounder; it takes the total of the command's scope, if that has one of this index."""
+        p, pipe = self.parameters, self._pipe
+        m.submodules[f"rounder_{index}"] = rounder = TotalRounder(**p.accumulator(), width=p.all_width)
+        exists, total = choices[0]
+        for chosen, other in choices[1:]:
+            exists, total = exists | chosen, Mux(chosen, other, total)
+        # The scope decides on many bits at once, which leaves no time for a carry behind it.
+        chosen = Signal(p.total_layout, name=f"chosen_{index}")
+        m.d.comb += chosen.eq(total)
+        chosen = pipe.register(chosen, name=f"total_{index}")
+        m.d.comb += [
+            rounder.advance.eq(self.advance),
+            rounder.used.eq(pipe.register(self.used & exists, name=f"used_{index}")),
+            rounder.is_maximum.eq(pipe.register(self.is_maximum, name=f"is_maximum_{index}")),
+            *(getattr(rounder, field).eq(chosen[field]) for field in p.total_layout.members),
+            self.single[index].eq(rounder.single),
+            self.rounded[index].eq(rounder.rounded),
+        ]

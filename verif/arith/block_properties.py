@@ -1,0 +1,480 @@
+"""Shifters, counters, adders, comparators: each against one line of arithmetic, for the widths that blocks use."""
+
+from types import SimpleNamespace
+
+from amaranth.hdl import Cat, Const, Mux, Signal
+
+from hw.arith.compare import FloatCompare
+from hw.arith.compressor import FullAdderRow, HalfAdderRow
+from hw.arith.end_around import EndAroundAdder
+from hw.arith.leading_zeros import LeadingZeroCounter
+from hw.arith.maximum import DigitMaximum
+from hw.arith.modular_multiplier import ConstantModularMultiplier, ModularMultiplier
+from hw.arith.multiplier import RecodedMultiplier, TruncatedMultiplier, UnsignedMultiplier
+from hw.arith.rounding import RoundPack, SubnormalDistance, SubnormalShift
+from hw.arith.shifter import LogShifter
+from hw.arith.sorting_network import CompareExchangeRow
+from hw.lib.formats import float_format
+from hw.units.vector_unit.trees import MaximumTree, SumTree
+from verif.formal.lockstep import delayed, lock_step
+from verif.formal.properties import Property
+from verif.formal.reference import Number
+
+
+def full_adders(c, block):
+    c.claim(
+        "sum and carry",
+        Cat(
+            Cat(sum_bit, carry_bit) == a + b + x
+            for a, b, x, sum_bit, carry_bit in zip(block.a, block.b, block.c, block.sum, block.carry)
+        ).all(),
+    )
+
+
+def half_adders(c, block):
+    c.claim(
+        "sum and carry",
+        Cat(
+            Cat(sum_bit, carry_bit) == a + b
+            for a, b, sum_bit, carry_bit in zip(block.a, block.b, block.sum, block.carry)
+        ).all(),
+    )
+
+
+def leading_zeros(c, block):
+    expected = Const(block.width, len(block.count))
+    for index, bit in enumerate(block.value):
+        expected = Mux(bit, block.width - 1 - index, expected)
+    c.claim("count of leading zeros", block.count == expected)
+
+
+def shifter(c, block):
+    value, amount = block.value, block.amount
+    if block.direction == "left":
+        c.claim("shifted left", block.shifted == (value << amount)[: block.width])
+        return
+    exact = (value.as_signed() if block.arithmetic else value) >> amount
+    fits = 1 if block.result_width is None else (exact >> block.result_width) == 0
+    c.claim(
+        "shifted right",
+        ~fits | (block.shifted == exact[: len(block.shifted)])
+        if block.result_width is not None
+        else block.shifted == exact[: block.width],
+    )
+    lost = (value & ((Const(1, 1) << amount) - 1)[: block.width]) != 0
+    c.claim("whether a one was lost", block.lost == (lost if block.sticky else 0))
+
+
+def end_around(c, block):
+    """The sum; or with b = ~x the magnitude of a - x, one less if it is positive and x has a fraction below."""
+    a, x, width = block.a, (~block.b)[: block.width], block.width
+    positive = a > x
+    magnitude = Mux(positive, a - x - block.lost, x - a)
+    c.claim("sum", block.subtract | (block.magnitude == (a + block.b)[:width]))
+    c.claim("magnitude of the difference", ~block.subtract | (block.magnitude == magnitude[:width]))
+    c.claim("whether it is negative or zero", ~block.subtract | (block.negative == ~positive))
+
+
+def digit_maximum(c, block):
+    values = [Cat(plane[index] for plane in block.plane) for index in range(block.n)]
+    largest = Const(0, block.width)
+    for index, value in enumerate(values):
+        candidate, so_far = Signal(block.width), Signal(block.width)
+        c.m.d.comb += [
+            candidate.eq(Mux(block.candidates[index], value, 0)),
+            so_far.eq(Mux(candidate > largest, candidate, largest)),
+        ]
+        largest = so_far
+    c.claim("the largest candidate", block.maximum == largest)
+    c.claim(
+        "who is as large",
+        block.largest == Cat(block.candidates[index] & (value == largest) for index, value in enumerate(values)),
+    )
+
+
+def exchange(c, block):
+    """Each pair in order, items whole, equal ranks not exchanged."""
+    width = block.rank_width + block.payload_width
+    for lane in range(block.n_lanes):
+        first, second, leading, trailing = (
+            port.word_select(lane, width) for port in (block.first, block.second, block.leading, block.trailing)
+        )
+        ranks = [item[block.payload_width :] for item in (first, second)]
+        ranks = [rank.as_signed() if block.signed else rank for rank in ranks]
+        swap = ranks[1] > ranks[0] if block.descending else ranks[1] < ranks[0]
+        c.claim(f"pair {lane}", (leading == Mux(swap, second, first)) & (trailing == Mux(swap, first, second)))
+
+
+def float_compare(c, block):
+    fmt = float_format(block.format)
+    left, right = Number(fmt, block.left), Number(fmt, block.right)
+    a, b = (Mux(word[-1], -word[:-1], word[:-1]) for word in (block.left, block.right))
+    ordered = ~left.is_nan & ~right.is_nan
+    c.claim("less", block.less == (ordered & (a < b)))
+    c.claim("equal", block.equal == (ordered & (a == b)))
+    c.claim("greater", block.greater == (ordered & (a > b)))
+    # Of two words that are the same either may be taken; -0 is below +0.
+    above = (a > b) | ((a == b) & ~block.left[-1])
+    asked = ordered & (block.left != block.right)
+    c.claim("maximum", ~asked | (block.left_is_maximum == above))
+    c.claim("minimum", ~asked | (block.left_is_minimum == ~above))
+    c.claim(
+        "a NaN loses",
+        ~(left.is_nan ^ right.is_nan)
+        | ((block.left_is_maximum == right.is_nan) & (block.left_is_minimum == right.is_nan)),
+    )
+
+
+def subnormal_distance(c, block):
+    """How far below 1 the exponent is, saturated at a value that is at least the width."""
+    exact = 1 - block.exponent
+    short = exact < (1 << len(block.distance))
+    c.claim("distance", block.distance == Mux(exact <= 0, 0, Mux(short, exact, (1 << len(block.distance)) - 1)))
+
+
+def subnormal_shift(c, block):
+    distance = Mux(block.exponent >= 1, 0, 1 - block.exponent)[: block.exponent_width]
+    c.claim("shifted", block.shifted == block.significand >> distance)
+    lost = (block.significand & ((Const(1, 1) << distance) - 1)[: block.width]) != 0
+    c.claim("whether a one was lost", block.lost == lost)
+
+
+def round_pack(c, block):
+    """Fraction and field as one number, plus one where the rest is more than a half, or a half beside an odd number."""
+    fmt = float_format(block.format)
+    below = block.width - fmt.precision
+    significand = block.significand << max(-below, 0)
+    below = max(below, 0)
+    hidden = (significand >> (below + fmt.fraction_width)) != 0
+    kept = significand >> below
+    rest = Cat(block.sticky, significand[:below])  # in halves of the last bit of the significand
+    half = 1 << below
+    up = (rest > half) | ((rest == half) & kept[0]) if below else 0
+    field = Mux(hidden, block.exponent - 1, 0)
+    number = (field << fmt.fraction_width) + kept + up
+    too_large = hidden & (block.exponent >= fmt.max_exponent)
+    magnitude = Mux(block.is_inf | too_large, fmt.infinity, number)[: fmt.width - 1]
+    # A normal number's exponent is positive.
+    asked = ~hidden | (block.exponent >= 1)
+    c.claim("word", ~asked | (block.word == Mux(block.is_nan, fmt.nan, Cat(magnitude, block.sign))))
+
+
+def multiplies(c, block):
+    c.enumerate(
+        (block.multiplier, range(1 << len(block.multiplier))), (block.multiplicand, range(1 << len(block.multiplicand)))
+    )
+    product = (block.multiplicand * block.multiplier)[: len(block.product)]
+    c.claim("product", block.product == product)
+    c.cover("a product", block.product != 0)
+
+
+def multiplies_registered(c, block):
+    """The product of the operands of an advance ago."""
+    operands = block.multiplier, block.multiplicand
+    filled = lock_step(c, block, *((operand, range(1 << len(operand))) for operand in operands))
+    c.claim("product", ~filled | (block.product == delayed(c, block, block.multiplicand * block.multiplier)))
+
+
+def sums(c, block):
+    """The sum, `latency` advances later."""
+    total = Signal(len(block.total))
+    c.m.d.comb += total.eq(sum(addend.as_signed() for addend in block.addends))
+    addends = c.free(len(block.addends.as_value()), "addends")
+    c.drive(block.addends, addends)
+    filled = lock_step(c, block, (addends, range(1 << len(addends))))
+    c.claim("total", ~filled | (block.total == delayed(c, block, total).as_signed()))
+
+
+def maximum(c, block):
+    """The largest value, `latency` advances later."""
+    largest = Const(0, block.width)
+    for index, value in enumerate(block.values):
+        so_far = Signal(block.width, name=f"largest_{index}")
+        c.m.d.comb += so_far.eq(Mux(value > largest, value, largest))
+        largest = so_far
+    filled = lock_step(c, block)
+    c.claim("the largest", ~filled | (block.largest == delayed(c, block, largest)))
+
+
+def multiplies_partly(words):
+    """The kept columns of the array of partial products, and the constant."""
+
+    def check(c, block):
+        stage = SimpleNamespace(latency=int(block.pipelined), advance=block.advance if block.pipelined else Const(1))
+        filled = lock_step(
+            c,
+            stage,
+            (block.multiplier, range(1 << block.multiplier_width)),
+            (block.multiplicand, words(block.multiplicand_width)),
+        )
+        rows = []
+        for index, bit in enumerate(block.multiplier):
+            kept = block.multiplicand >> max(0, block.dropped - index) << max(0, index - block.dropped)
+            rows.append(Mux(bit, kept, 0))
+        total = (sum(rows) + block.centre)[: len(block.product)]
+        c.claim("product", ~filled | (block.product == delayed(c, stage, total)))
+
+    return check
+
+
+def constant_product(c, block):
+    c.claim("product", block.product == (block.multiplicand * block.multiplier)[: block.width])
+
+
+def _shifters():
+    """The shapes that the blocks use, those for each width of an accumulator among them, and small ones."""
+    right = [(26, 5), (28, 5), (33, 6), (12, 4), (17, 4), (18, 5), (32, 5), (34, 3), (42, 4), (45, 4), (50, 4)]
+    sticky = [(12, 4), (13, 4), (18, 5), (19, 5), (25, 5), (28, 5), (37, 6), (5, 3), (1, 1)]
+    arithmetic = [(width, 6) for width in (*range(33, 53), 29)] + [(29, 5), (5, 2)]
+    both = [(14, 4), (27, 5), (3, 2)]
+    left = [
+        (17, 2),
+        (7, 3),
+        (19, 3),
+        (16, 3),
+        (21, 3),
+        (10, 4),
+        (11, 4),
+        (13, 4),
+        (18, 4),
+        (23, 4),
+        (26, 4),
+        (19, 5),
+        (40, 5),
+        (32, 6),
+        (44, 6),
+        (47, 6),
+        (49, 6),
+        (51, 6),
+        (53, 6),
+        (55, 6),
+        (48, 7),
+        (54, 7),
+        (1, 2),
+    ]
+    sizes = [{"width": width, "amount_width": amount} for width, amount in right]
+    sizes += [{"width": width, "amount_width": amount, "sticky": True} for width, amount in sticky]
+    sizes += [{"width": width, "amount_width": amount, "arithmetic": True} for width, amount in arithmetic]
+    sizes += [{"width": width, "amount_width": amount, "arithmetic": True, "sticky": True} for width, amount in both]
+    sizes += [
+        {"width": width, "amount_width": amount, "direction": "left", "small_steps_first": first}
+        for width, amount in left
+        for first in (True, False)
+    ]
+    sizes += [{"width": 26, "amount_width": 5, "result_width": 11}]
+    return sizes + [{"width": 9, "amount_width": 3, "result_width": 4, "small_steps_first": False}]
+
+
+def _sat(statement, block, sizes, check, quick=True):
+    return Property("building_blocks", statement, block, sizes, check, engine="sat", quick=quick)
+
+
+PROPERTIES = [
+    _sat(
+        "a + b + c = sum + 2 carry in every bit",
+        FullAdderRow,
+        [{"width": width} for width in range(1, 65)],
+        full_adders,
+    ),
+    _sat("a + b = sum + 2 carry in every bit", HalfAdderRow, [{"width": width} for width in range(1, 33)], half_adders),
+    _sat("counts leading zeros", LeadingZeroCounter, [{"width": width} for width in range(1, 65)], leading_zeros),
+    _sat("shifts, and tells whether a one was lost", LogShifter, _shifters(), shifter),
+    _sat(
+        "sum, or magnitude of a difference",
+        EndAroundAdder,
+        [{"width": width} for width in (2, 3, 5, 8, 28, 37)],
+        end_around,
+    ),
+    _sat(
+        "the largest candidate, and who is as large",
+        DigitMaximum,
+        [
+            {"n": n, "width": width}
+            for n, width in (
+                (1, 1),
+                (3, 5),
+                (4, 6),
+                (8, 6),
+                (16, 6),
+                (5, 9),
+                (2, 8),
+                (4, 2),
+                (8, 3),
+                (16, 2),
+                (64, 2),
+                (5, 2),
+                (17, 2),
+                (65, 2),
+                (5, 4),
+                (17, 4),
+                (65, 4),
+                (9, 6),
+            )
+        ],
+        digit_maximum,
+        quick=False,
+    ),
+    _sat(
+        "each pair in order, items whole",
+        CompareExchangeRow,
+        [
+            {"n_lanes": 2, "rank_width": 8, "payload_width": 8},
+            {"n_lanes": 1, "rank_width": 1, "payload_width": 0},
+            {"n_lanes": 3, "rank_width": 5, "payload_width": 2, "signed": True},
+            {"n_lanes": 2, "rank_width": 11, "payload_width": 3, "descending": True},
+            {"n_lanes": 1, "rank_width": 64, "payload_width": 64, "signed": True, "descending": True},
+        ],
+        exchange,
+    ),
+    _sat("order of two words", FloatCompare, [{"format": name} for name in ("fp16", "bf16", "fp32")], float_compare),
+    _sat(
+        "distance to the smallest exponent, saturated",
+        SubnormalDistance,
+        [
+            {"width": width, "exponent_width": exponent}
+            for width, exponent in ((13, 10), (25, 10), (18, 8), (19, 9), (4, 5), (24, 3))
+        ],
+        subnormal_distance,
+    ),
+    _sat(
+        "shifted to the smallest exponent",
+        SubnormalShift,
+        [{"width": width, "exponent_width": exponent} for width, exponent in ((25, 10), (18, 8), (19, 9), (5, 4))],
+        subnormal_shift,
+    ),
+    _sat(
+        "rounded to nearest, ties to even",
+        RoundPack,
+        [
+            {"format": name, "width": width, "exponent_width": exponent}
+            for name, width, exponent in (
+                ("fp16", 13, 10),
+                ("fp16", 25, 10),
+                ("fp16", 26, 7),
+                ("fp16", 18, 8),
+                ("fp32", 25, 10),
+                ("fp32", 26, 10),
+                ("bf16", 13, 10),
+                ("bf16", 25, 10),
+                ("bf16", 9, 10),
+                ("fp16", 5, 7),
+                ("fp16", 12, 7),
+                ("fp16", 19, 9),
+            )
+        ],
+        round_pack,
+    ),
+    _sat(
+        "product with a constant modulo a power of two",
+        ConstantModularMultiplier,
+        [
+            {"width": width, "multiplier": multiplier}
+            for width, multiplier in (
+                (6, 23),
+                (6, 39),
+                (8, 159),
+                (8, 95),
+                (10, 633),
+                (10, 969),
+                (12, 2531),
+                (16, 40503),
+                (5, 0),
+                (4, 8),
+            )
+        ],
+        constant_product,
+    ),
+    Property(
+        "building_blocks",
+        "product of all pairs",
+        UnsignedMultiplier,
+        [
+            {"multiplicand_width": a, "multiplier_width": b}
+            for a, b in ((11, 11), (8, 8), (9, 1), (9, 5), (6, 11), (12, 9), (12, 11))
+        ],
+        multiplies,
+        engine="exhaustive",
+        quick=True,
+    ),
+    Property(
+        "building_blocks",
+        "product of all pairs",
+        RecodedMultiplier,
+        [
+            {"multiplicand_width": a, "multiplier_width": b, "registered": False}
+            for a, b in ((9, 1), (9, 5), (1, 6), (2, 3))
+        ],
+        multiplies,
+        engine="exhaustive",
+        quick=True,
+    ),
+    Property(
+        "building_blocks",
+        "product of all pairs an advance ago",
+        RecodedMultiplier,
+        [{"multiplicand_width": a, "multiplier_width": b} for a, b in ((11, 11), (2, 3))],
+        multiplies_registered,
+        engine="exhaustive",
+        quick=True,
+    ),
+    Property(
+        "building_blocks",
+        "product of all pairs modulo a power of two",
+        ModularMultiplier,
+        [{"width": width} for width in (1, 2, 6, 9, 12)],
+        multiplies,
+        engine="exhaustive",
+        quick=True,
+    ),
+    Property(
+        "building_blocks",
+        "sum of any numbers, full adders first",
+        SumTree,
+        [{"n_inputs": n, "width": width} for n, width in ((1, 3), (2, 8), (3, 5), (4, 5), (5, 4), (7, 2), (16, 1))],
+        sums,
+        engine="exhaustive",
+        quick=True,
+    ),
+    Property(
+        "building_blocks",
+        "sum of any numbers, full adders first",
+        SumTree,
+        [{"n_inputs": n, "width": width} for n, width in ((2, 47), (3, 47), (4, 47), (4, 49), (4, 27), (4, 33))],
+        sums,
+        quick=True,
+    ),
+    Property(
+        "building_blocks",
+        "the largest of any numbers",
+        MaximumTree,
+        [{"n_inputs": n, "width": width, "n_stages": stages} for n, width, stages in ((4, 7, 2), (5, 4, 0), (1, 7, 2))],
+        maximum,
+        quick=True,
+    ),
+    Property(
+        "building_blocks",
+        "product of all pairs, without its last columns",
+        TruncatedMultiplier,
+        [
+            {"multiplicand_width": a, "multiplier_width": b, **more}
+            for a, b, more in (
+                (14, 11, {"dropped": 0, "pipelined": True}),
+                (14, 14, {"dropped": 9, "centre": 4}),
+                (15, 15, {"dropped": 0, "pipelined": True}),
+                (16, 13, {"dropped": 0, "pipelined": True}),
+                (12, 13, {"dropped": 0, "pipelined": True}),
+                (14, 15, {"dropped": 10, "centre": 4, "pipelined": True}),
+            )
+        ],
+        multiplies_partly(lambda width: range(1 << width)),
+        engine="exhaustive",
+    ),
+    Property(
+        "building_blocks",
+        "product with every 61st word, without its last columns",
+        TruncatedMultiplier,
+        [{"multiplicand_width": 19, "multiplier_width": 16, "dropped": 12, "centre": 5, "pipelined": True}],
+        multiplies_partly(lambda width: range(0, 1 << width, 61)),
+        engine="class",
+    ),
+]

@@ -1,0 +1,1 @@
+"""The testbench runtime: simulators, endpoints, checks."""

@@ -1,0 +1,93 @@
+"""The base of every unit's testbench: a source of batches of stimulus with the golden model's answers."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from amaranth.lib.wiring import In
+
+from hw.registry import unit_class
+
+
+@dataclass
+class Batch:
+    """Beats for each input stream, the beats expected at each output stream, in order, as packed integers.
+
+    ``bins`` counts the corner cases that the batch contains; ``statics`` are values of plain input ports, set while
+    the unit is idle. ``full_rate`` names the input streams that must be accepted every clock while no output stalls
+    (by default all). ``causes`` maps an output stream to (input stream, index of the input beat behind each output
+    beat): where nothing stalls, each result must be valid exactly ``block.latency`` clocks after that beat was
+    accepted, ``None`` for beats with no fixed time (by default beat for beat where there is one input, one output and
+    a result for every beat). ``after``
+    maps an input stream to another one that must have been taken completely before it begins. ``gapless`` names the
+    outputs whose beats must come in successive clocks where nothing stalls and no input idles.
+    """
+
+    inputs: dict[str, list[int]]
+    outputs: dict[str, list[int]]
+    bins: dict[str, int] = field(default_factory=dict)
+    statics: dict[str, int] = field(default_factory=dict)
+    full_rate: tuple[str, ...] | None = None
+    causes: dict[str, tuple[str, list[int]]] | None = None
+    after: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    gapless: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if self.full_rate is None:
+            self.full_rate = tuple(self.inputs)
+        if self.causes is None:
+            self.causes = {}
+            if len(self.inputs) == len(self.outputs) == 1:
+                (source, beats), (sink, results) = *self.inputs.items(), *self.outputs.items()
+                if len(beats) == len(results):
+                    self.causes = {sink: (source, list(range(len(beats))))}
+
+
+class Bench:
+    """A unit's testbench; subclasses define ``unit``, :meth:`batch` and the bins that a run must hit."""
+
+    unit = ""
+    required_bins: frozenset[str] = frozenset()
+    longest_silence = 0
+    """Clocks for which a unit may move no beat at all while it works, beyond its latency."""
+    held_back = 0
+    """Clocks for which a stalled result may hold back the input after it was taken, beyond the latency."""
+
+    def __init__(self, block, seed):
+        self.block = block
+        self.parameters = block.parameters
+        self.rng = np.random.default_rng(seed)
+
+    @classmethod
+    def make_block(cls, parameters):
+        """The block under test, from plain data; overridden where it is none of the registered units."""
+        return unit_class(cls.unit)(**parameters)
+
+    @cached_property
+    def latency(self):
+        """Clocks after which nothing is under way any more, beyond those in which beats move."""
+        return self.block.latency
+
+    def forget(self):
+        """The unit was reset; a bench that knows what the unit remembers forgets it."""
+
+    def watch(self, dut, report):
+        """Look at plain output ports after every clock; ``report`` takes a sentence on what is wrong."""
+
+    def streams(self):
+        """The names of the unit's input and output streams."""
+        names = {"inputs": [], "outputs": []}
+        for name, member in self.block.signature.members.items():
+            if member.is_signature:
+                names["inputs" if member.flow is In else "outputs"].append(name)
+        return names
+
+    def idle_statics(self):
+        """Values of the plain input ports before the first batch."""
+        return {
+            name: 0 for name, member in self.block.signature.members.items() if member.is_port and member.flow is In
+        }
+
+    def batch(self, count) -> Batch:
+        """About ``count`` beats of stimulus that depend on nothing that was sent before."""
+        raise TypeError(f"{type(self).__name__} does not define batch()")

@@ -1,0 +1,210 @@
+"""Stream drivers and monitors, moved by one loop that reads just before and writes just after each clock edge."""
+
+import random
+from collections import deque
+from typing import NamedTuple
+
+PATTERNS = ("none", "random", "bursty")
+
+
+class Gate:
+    """Says, cycle by cycle, whether a driver idles or a sink stalls: never, at random, in long runs, or mostly (rare)."""
+
+    def __init__(self, pattern, rng):
+        self.pattern, self._rng = pattern, rng
+        self._closed, self._left = False, 0
+
+    def closed(self):
+        if self.pattern == "none":
+            return False
+        if self.pattern in ("random", "rare"):
+            return self._rng.random() < (0.4 if self.pattern == "random" else 0.9)
+        if not self._left:
+            self._closed = not self._closed
+            self._left = self._rng.randint(1, 24)
+        self._left -= 1
+        return self._closed
+
+
+def word(handle):
+    """The value of a port, or ``None`` if any bit of it is X or Z."""
+    text = str(handle.value)
+    return int(text, 2) if text.isascii() and set(text) <= {"0", "1"} else None
+
+
+class Partly(NamedTuple):
+    """An expected beat of which only the bits of ``care`` are defined; the others may be X."""
+
+    value: int
+    care: int
+
+    def met_by(self, text):
+        """Whether the bits of a port, as text from the highest one on, are as expected."""
+        known = int("".join(bit if bit in "01" else "0" for bit in text), 2)
+        unknown = int("".join("0" if bit in "01" else "1" for bit in text), 2)
+        return (known ^ self.value) & self.care == 0 and unknown & self.care == 0
+
+
+class Source:
+    """Drives one input stream; keeps a beat valid and unchanged until it is taken. Between beats the payload is noise."""
+
+    def __init__(self, dut, name):
+        self.name = name
+        self._payload = getattr(dut, f"{name}__payload", None)  # a stream may carry nothing but its beats
+        self._valid = getattr(dut, f"{name}__valid")
+        self._ready = getattr(dut, f"{name}__ready")
+        self._noise = random.Random(name)
+        self._is_idle = False
+        self.start([], None)
+        self._idle()
+
+    def _idle(self):
+        """Nothing is offered; the noise changes once after each beat."""
+        if self._is_idle:
+            return
+        self._is_idle = True
+        self._valid.value = 0
+        if self._payload is not None:
+            self._payload.value = self._noise.getrandbits(len(self._payload))
+
+    def start(self, beats, gate, after=()):
+        self._beats, self._gate, self._after = deque(beats), gate, after
+        self._offered = False
+        self.taken_at = []
+        self.idles = self.waits = 0
+
+    @property
+    def done(self):
+        return not self._beats and not self._offered
+
+    @property
+    def offers(self):
+        """Whether a beat waits to be taken."""
+        return self._offered
+
+    def drive(self):
+        if self._offered:
+            return
+        if not all(other.done for other in self._after):
+            self._idle()
+            return
+        if self._beats and not self._gate.closed():
+            if self._payload is not None:
+                self._payload.value = self._beats[0]
+            self._valid.value = 1
+            self._offered, self._is_idle = True, False
+        else:
+            self.idles += bool(self._beats)
+            self._idle()
+
+    def sample(self, cycle):
+        """True if a beat moves at the coming edge."""
+        if not self._offered:
+            return False
+        if word(self._ready) != 1:
+            self.waits += 1
+            return False
+        self._beats.popleft()
+        self._offered = False
+        self.taken_at.append(cycle)
+        return True
+
+    def offer_anything(self, rng):
+        """Drive any payload, valid or not, that nobody may take."""
+        if self._payload is not None:
+            self._payload.value = rng.getrandbits(len(self._payload))
+        self._valid.value = rng.randint(0, 1)
+        self._is_idle = False
+
+    def abort(self):
+        """Forget everything, as reset does."""
+        self.start([], None)
+        self._idle()
+
+
+class Sink:
+    """Takes one output stream and compares it with what is expected, beat by beat, payload stability included."""
+
+    def __init__(self, dut, name, report):
+        self.name, self._report = name, report
+        self._payload = getattr(dut, f"{name}__payload", None)
+        self._valid = getattr(dut, f"{name}__valid")
+        self._ready = getattr(dut, f"{name}__ready")
+        self.checked = 0
+        self.start([], None)
+        self._ready.value = 0
+
+    def start(self, expected, gate):
+        self._expected, self._gate = deque(expected), gate
+        self._is_ready, self._held = False, None
+        self.seen_at = []
+        self.stalls = 0
+        self.compare = True
+
+    @property
+    def done(self):
+        return not self._expected
+
+    @property
+    def holds(self):
+        """Whether a beat was valid in the last clock and not taken."""
+        return self._held is not None
+
+    def drive(self):
+        self._is_ready = self._gate is None or not self._gate.closed()
+        self._ready.value = int(self._is_ready)
+
+    def sample(self, cycle):
+        """True if a beat moves at the coming edge."""
+        valid = word(self._valid)
+        if valid is None:
+            self._report(f"{self.name}: valid is X in cycle {cycle}")
+            return False
+        if not valid:
+            if self._held is not None:
+                self._report(f"{self.name}: valid fell in cycle {cycle} though the beat was not taken")
+                self._held = None
+            return False
+        payload = self._value()
+        if self._held is not None and payload != self._held[0]:
+            self._report(f"{self.name}: payload changed while stalled in cycle {cycle}")
+        if not self._is_ready:
+            self.stalls += 1
+            self._held = (payload,)
+            return False
+        self._held = None
+        self._take(payload, cycle)
+        return True
+
+    def _value(self):
+        """The payload, as text where only a part of it is defined."""
+        if self._payload is None:
+            return 0
+        is_partly = self._expected and isinstance(self._expected[0], Partly)
+        return str(self._payload.value) if is_partly else word(self._payload)
+
+    def _take(self, payload, cycle):
+        if not self.compare:
+            return
+        self.seen_at.append(cycle)
+        if not self._expected:
+            self._report(f"{self.name}: a beat too many in cycle {cycle}")
+            return
+        expected = self._expected.popleft()
+        self.checked += 1
+        number = len(self.seen_at) - 1
+        if isinstance(expected, Partly):
+            if not expected.met_by(payload):
+                width = len(payload)
+                self._report(
+                    f"{self.name}: beat {number} is {payload}, expected {expected.value:0{width}b} "
+                    f"where {expected.care:0{width}b}"
+                )
+        elif payload != expected:
+            shown = "X" if payload is None else f"{payload:#x}"
+            self._report(f"{self.name}: beat {number} is {shown}, expected {expected:#x}")
+
+    def check_quiet(self, when):
+        """Report an output that is valid although nothing is under way."""
+        if word(self._valid) != 0:
+            self._report(f"{self.name}: valid is not 0 {when}")

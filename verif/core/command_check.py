@@ -1,0 +1,86 @@
+"""A cocotb test that gives the command checker random commands and compares what it says with the golden checks."""
+
+import json
+import os
+from pathlib import Path
+
+import cocotb
+import numpy as np
+from cocotb.triggers import Timer
+
+from golden.core.checks import Known, check, extents
+from golden.spec.commands import ErrorCode
+from golden.spec.sizes import CoreSizes
+from hw.top.controller.command_checker import EXTENT, known_state
+from hw.top.parameters import CoreParameters
+from verif.bench.endpoints import word
+from verif.core.random_commands import random_command
+
+
+def random_known(rng, sizes):
+    tokens = None
+    if rng.random() < 0.8:
+        count = rng.integers(0, sizes.max_tokens, endpoint=True) if rng.random() < 0.3 else rng.integers(0, 3)
+        tokens = [int(row) for row in rng.integers(0, sizes.max_tokens if rng.random() < 0.5 else 3, count)]
+    rows = [int(rng.choice([0, 1, sizes.max_tokens, rng.integers(0, sizes.max_tokens)])) for _ in range(sizes.n_masks)]
+    return Known(rows, int(rng.choice([0, sizes.max_tokens, rng.integers(0, sizes.max_tokens)])), tokens)
+
+
+@cocotb.test()
+async def refuse(dut):
+    job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
+    parameters = CoreParameters(**job["parameters"])
+    sizes = CoreSizes(**job["parameters"])
+    rng = np.random.default_rng(job["seed"])
+    layout = known_state(parameters)
+    counts = {"failed": [], "checked": 0, "codes": {code.name: 0 for code in ErrorCode}}
+
+    async def clock():
+        await Timer(5, "ns")
+        dut.clk.value = 1
+        await Timer(5, "ns")
+        dut.clk.value = 0
+
+    dut.clk.value, dut.rst.value, dut.start.value, dut.command.value, dut.known.value = 0, 1, 0, 0, 0
+    await clock()
+    dut.rst.value = 0
+    for _ in range(job["commands"]):
+        command, known = random_command(rng, sizes), random_known(rng, sizes)
+        tokens = known.tokens or []
+        dut.command.value = command.encode()
+        dut.known.value = (
+            layout.const(
+                {
+                    "mask_rows": known.mask_count,
+                    "mass_rows": known.mass_count,
+                    "tokens_valid": known.tokens is not None,
+                    "token_count": len(tokens),
+                    "token_largest": max(tokens, default=0),
+                }
+            )
+            .as_value()
+            .value
+        )
+        dut.start.value = 1
+        await clock()
+        dut.start.value = 0
+        for waited in range(job["latency"]):
+            await Timer(1, "ns")
+            if word(dut.done):
+                break
+            await clock()
+        expected = check(command, sizes, known)
+        found = [word(dut.error)]
+        wanted = [int(expected)]
+        if expected == ErrorCode.NONE:
+            parts = [part for part in extents(command, sizes) if part.memory == "imem"]
+            for port, written, place in (("reads", False, 0), ("second_reads", False, 1), ("writes", True, 0)):
+                extent = EXTENT.from_bits(word(getattr(dut, port)))
+                chosen = [part for part in parts if part.is_written == written][place : place + 1]
+                found.append([extent.is_used, extent.first, extent.end] if extent.is_used else None)
+                wanted.append([1, chosen[0].first, chosen[0].end] if chosen else None)
+        counts["checked"] += 1
+        counts["codes"][expected.name] += 1
+        if found != wanted or not word(dut.done) or waited + 1 != job["latency"]:
+            counts["failed"].append(f"{command}, {known}: {found}, expected {wanted}, after {waited + 1} clocks")
+    Path(job["result"]).write_text(json.dumps(counts))

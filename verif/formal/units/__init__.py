@@ -1,1 +1,0 @@
-"""The properties of each unit."""

@@ -1,0 +1,1 @@
+"""Tests and properties of streams and memories."""

@@ -1,0 +1,1 @@
+"""Bench, tests and properties of ``dot_product_array``."""

@@ -1,0 +1,224 @@
+"""The dot-product model against exact fractions: its error bound, its specials, and the stream's first and last."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from golden.arith import floats
+from golden.units.dot_product_unit import dot_product_stream, dot_products
+
+SEED = 20240607
+
+
+def words_gaussian(fmt, rng, shape):
+    return floats.from_float64(fmt, rng.standard_normal(shape))
+
+
+def words_uniform_bits(fmt, rng, shape):
+    """Any finite word."""
+    words = rng.integers(0, 1 << fmt.width, shape).astype(fmt.dtype)
+    return np.where(words & fmt.infinity == fmt.infinity, words ^ (1 << fmt.fraction_width), words).astype(fmt.dtype)
+
+
+def words_subnormal_heavy(fmt, rng, shape):
+    """Mostly subnormals of every magnitude and zeros, some numbers of any exponent."""
+    fraction = rng.integers(0, 1 << fmt.fraction_width, shape) >> rng.integers(0, fmt.fraction_width + 1, shape)
+    small = fraction | rng.integers(0, 2, shape) * fmt.sign_bit
+    return np.where(rng.random(shape) < 0.6, small, words_uniform_bits(fmt, rng, shape)).astype(fmt.dtype)
+
+
+def words_close_exponents(fmt, rng, shape):
+    """A few neighbouring exponents, anywhere in the range, another place for each vector."""
+    base = rng.integers(0, (1 << fmt.exponent_width) - 4, (shape[0],) + (1,) * (len(shape) - 1))
+    field = base + rng.integers(0, 3, shape)
+    fraction = rng.integers(0, 1 << fmt.fraction_width, shape)
+    return (field << fmt.fraction_width | fraction | rng.integers(0, 2, shape) * fmt.sign_bit).astype(fmt.dtype)
+
+
+def cancelling(fmt, rng, shape, words=words_close_exponents):
+    """Pairs of products that nearly or entirely cancel; the last lane breaks the tie."""
+    query, key = words(fmt, rng, shape), words(fmt, rng, shape)
+    half = shape[-1] // 2
+    if half:
+        query[..., half : 2 * half] = query[..., :half]
+        key[..., half : 2 * half] = key[..., :half] ^ fmt.sign_bit ^ (rng.random(key[..., :half].shape) < 0.2)
+        # The last bit may have made an infinity of the largest number.
+        special = key & fmt.infinity == fmt.infinity
+        key = np.where(special, 0, key).astype(fmt.dtype)
+    return query, key
+
+
+def pairs(kind, fmt, rng, shape):
+    if kind == "cancelling":
+        return cancelling(fmt, rng, shape)
+    if kind == "cancelling_subnormal":
+        return cancelling(fmt, rng, shape, words_subnormal_heavy)
+    words = {
+        "gaussian": words_gaussian,
+        "any": words_uniform_bits,
+        "subnormal": words_subnormal_heavy,
+        "close": words_close_exponents,
+    }[kind]
+    return words(fmt, rng, shape), words(fmt, rng, shape)
+
+
+def exact_terms(fmt, query, key):
+    """The products of one dot product, as fractions."""
+    left, right = floats.decode(fmt, query.ravel()), floats.decode(fmt, key.ravel())
+    return [
+        (-1) ** (sign_a ^ sign_b) * Fraction(a * b) * Fraction(2) ** (ea + eb)
+        for sign_a, a, ea, sign_b, b, eb in zip(
+            *(
+                part.tolist()
+                for part in (left.sign, left.significand, left.exponent, right.sign, right.significand, right.exponent)
+            )
+        )
+    ]
+
+
+def half_ulp(fmt, word):
+    """Half the distance from a finite word to its neighbour."""
+    number = floats.decode(fmt, word)
+    return Fraction(2) ** (int(number.exponent) - 1)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "any", "subnormal", "close", "cancelling", "cancelling_subnormal"])
+@pytest.mark.parametrize(
+    "format, align_width", [("fp16", None), ("fp16", 23), ("fp16", 40), ("bf16", None), ("bf16", 17)]
+)
+@pytest.mark.parametrize("n_beats, n_lanes", [(1, 1), (9, 1), (1, 5), (3, 16)])
+def test_error_bound(kind, format, align_width, n_beats, n_lanes):
+    fmt = floats.FORMATS[format]
+    rng = np.random.default_rng([SEED, n_beats, n_lanes])
+    query, key = pairs(kind, fmt, rng, (60, n_beats, n_lanes))
+    scores = dot_products(query, key, format=format, align_width=align_width)
+    checked = 0
+    for one_query, one_key, wide, narrow in zip(query, key, scores.wide, scores.narrow):
+        terms = exact_terms(fmt, one_query, one_key)
+        largest = max(map(abs, terms))
+        alignment = len(terms) * Fraction(2) ** (3 - (align_width or 27)) * largest
+        for result_format, word in ((floats.FP32, wide), (fmt, narrow)):
+            assert not floats.is_nan(result_format, word)
+            if word & result_format.infinity == result_format.infinity:
+                assert abs(sum(terms)) + alignment >= exact_limit(result_format)
+            else:
+                result = Fraction(float(floats.to_float64(result_format, word)))
+                assert abs(result - sum(terms)) <= alignment + half_ulp(result_format, word)
+            checked += 1
+    assert checked == 120
+
+
+def exact_limit(fmt):
+    """The smallest magnitude that rounds to infinity."""
+    largest = np.array(fmt.infinity - 1, dtype=fmt.dtype)
+    return Fraction(float(floats.to_float64(fmt, largest))) + half_ulp(fmt, largest)
+
+
+def test_long_sums_keep_the_bound():
+    fmt = floats.FP16
+    rng = np.random.default_rng(SEED)
+    query, key = pairs("gaussian", fmt, rng, (4, 500, 3))
+    scores = dot_products(query, key, format="fp16", align_width=23)
+    for one_query, one_key, wide in zip(query, key, scores.wide):
+        terms = exact_terms(fmt, one_query, one_key)
+        result = Fraction(float(floats.to_float64(floats.FP32, wide)))
+        alignment = len(terms) * Fraction(2) ** (3 - 23) * max(map(abs, terms))
+        assert abs(result - sum(terms)) <= alignment + half_ulp(floats.FP32, wide)
+
+
+def test_gaussian_vectors_are_correctly_rounded():
+    """At least 99.9 % of the FP16 results are those of exact arithmetic."""
+    rng = np.random.default_rng(SEED)
+    query, key = (words_gaussian(floats.FP16, rng, (50_000, 4, 16)) for _ in range(2))
+    scores = dot_products(query, key, format="fp16")
+    products = floats.to_float64(floats.FP16, query) * floats.to_float64(floats.FP16, key)
+    exact = products.sum(axis=(1, 2))
+    # Sums of float64 are right to 2**-53 of their terms, far below what decides the rounding to 11 bits.
+    right = scores.narrow == floats.from_float64(floats.FP16, exact)
+    assert right.mean() >= 0.999
+
+
+def test_narrow_is_rounded_from_the_unrounded_sum():
+    """1 + 2**-11 + 2**-26 is a tie once rounded to FP32; rounded twice it would become 1."""
+    one, small, tiny = (floats.from_float64(floats.FP16, value) for value in (1.0, 2.0**-11, 2.0**-13))
+    query = np.array([[one, small, tiny]])
+    key = np.array([[one, one, tiny]])
+    scores = dot_products(query, key, format="fp16", align_width=40)
+    assert floats.to_float64(floats.FP32, scores.wide) == 1 + 2.0**-11
+    assert floats.to_float64(floats.FP16, scores.narrow) == 1 + 2.0**-10
+
+
+@pytest.mark.parametrize("format", ["fp16", "bf16"])
+def test_specials(format):
+    fmt = floats.FORMATS[format]
+    inf, nan, minus = fmt.infinity, fmt.nan | 1, fmt.sign_bit
+    one, zero, largest = fmt.bias << fmt.fraction_width, 0, fmt.infinity - 1
+    cases = [
+        (([nan, one], [one, one]), fmt.nan),
+        (([inf, one], [zero, one]), fmt.nan),
+        (([one, minus], [one, inf]), fmt.nan),
+        (([inf, one], [one, inf | minus]), fmt.nan),
+        (([inf, nan], [inf, one]), fmt.nan),
+        (([inf, one], [one, inf]), inf),
+        (([inf, largest], [minus | one, largest]), inf | minus),
+        (([largest, largest], [largest, largest]), inf),
+        (([minus, minus], [one, zero]), zero),
+        (([one, one], [one, one | minus]), zero),
+        (([minus, one], [one, minus]), zero),
+    ]
+    for (query, key), expected in cases:
+        for shape in ((1, 2), (2, 1)):
+            scores = dot_products(np.reshape(query, shape), np.reshape(key, shape), format=format)
+            assert scores.narrow == expected
+            if expected == fmt.nan:
+                assert scores.wide == floats.FP32.nan
+            if expected == zero:
+                assert scores.wide == 0
+
+
+def test_int8_is_exact_and_wraps():
+    rng = np.random.default_rng(SEED)
+    query, key = rng.integers(-128, 128, (2, 20, 7, 5))
+    scores = dot_products(query & 255, key & 255, format="int8")
+    assert np.array_equal(scores.wide.view(np.int32), (query * key).sum(axis=(1, 2)))
+    assert scores.narrow is None
+    many = np.full((1, 2048, 64), 0x80)
+    assert dot_products(many, many, format="int8").wide == 2**31  # 2**17 products of 2**14
+
+
+@pytest.mark.parametrize("format", ["fp16", "int8"])
+def test_stream_is_the_vectors_that_first_and_last_cut(format):
+    rng = np.random.default_rng(SEED)
+    n_beats = 400
+    shape = (n_beats, 3)
+    if format == "int8":
+        query, key = rng.integers(0, 256, (2, *shape))
+    else:
+        query, key = (words_gaussian(floats.FP16, rng, shape) for _ in range(2))
+    first, last = rng.random((2, n_beats)) < 0.3
+    scores = dot_product_stream(query, key, first, last, format=format)
+    expected, start = [], 0
+    for beat in range(n_beats):
+        start = beat if first[beat] else start
+        if last[beat]:
+            expected.append(dot_products(query[start : beat + 1], key[start : beat + 1], format=format).wide)
+            start = beat + 1
+    assert len(expected) > 50
+    assert np.array_equal(scores.wide, expected)
+
+
+def test_accumulator_wraps_beyond_its_headroom():
+    """The largest products that are aligned to their own exponent, twice as many as the accumulator holds."""
+    query = np.full((1, 4, 1), floats.FP16.infinity - 1)
+    key = query - (1 << floats.FP16.fraction_width)
+    fits = dot_products(query, key, format="fp16", max_terms=4)
+    wraps = dot_products(query, key, format="fp16", max_terms=2)
+    exact = 4 * 65504.0 * 32752.0
+    assert floats.to_float64(floats.FP32, fits.wide) == np.float32(exact)
+    assert floats.to_float64(floats.FP32, wraps.wide) != np.float32(exact)
+
+
+def test_model_refuses_an_accumulator_it_cannot_hold():
+    with pytest.raises(ValueError, match="65 bits"):
+        dot_products(np.zeros((1, 1)), np.zeros((1, 1)), format="fp16", align_width=42, max_terms=2**20)

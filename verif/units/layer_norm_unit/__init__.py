@@ -1,0 +1,1 @@
+"""Bench, tests and properties of ``layer_norm_unit``."""
