@@ -35,20 +35,18 @@ class FloatCompare(Block):
         "left_is_minimum": "whether the smaller one is left: a NaN loses against a number, −0 < +0",
     }
 
-    def __init__(self, **parameters):
-        def members(p):
-            width = float_format(p.format).width
-            return {
-                "left": In(width),
-                "right": In(width),
-                "less": Out(1),
-                "equal": Out(1),
-                "greater": Out(1),
-                "left_is_maximum": Out(1),
-                "left_is_minimum": Out(1),
-            }
-
-        super().__init__(parameters, members)
+    @staticmethod
+    def members(p):
+        width = float_format(p.format).width
+        return {
+            "left": In(width),
+            "right": In(width),
+            "less": Out(1),
+            "equal": Out(1),
+            "greater": Out(1),
+            "left_is_maximum": Out(1),
+            "left_is_minimum": Out(1),
+        }
 
     def circuit(self):
         m = Module()

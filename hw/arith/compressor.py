@@ -40,17 +40,9 @@ class FullAdderRow(Block):
         "carry": "twice the weight of the addends",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "a": In(p.width),
-                "b": In(p.width),
-                "c": In(p.width),
-                "sum": Out(p.width),
-                "carry": Out(p.width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {"a": In(p.width), "b": In(p.width), "c": In(p.width), "sum": Out(p.width), "carry": Out(p.width)}
 
     def circuit(self):
         m = Module()
@@ -72,10 +64,9 @@ class HalfAdderRow(Block):
         "carry": "twice the weight of the addends",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters, lambda p: {"a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width)}
-        )
+    @staticmethod
+    def members(p):
+        return {"a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width)}
 
     def circuit(self):
         m = Module()
@@ -95,10 +86,9 @@ class InvertedHalfAdderRow(Block):
         "carry": "complement of twice the weight of the addends",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters, lambda p: {"a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width)}
-        )
+    @staticmethod
+    def members(p):
+        return {"a": In(p.width), "b": In(p.width), "sum": Out(p.width), "carry": Out(p.width)}
 
     def circuit(self):
         m = Module()

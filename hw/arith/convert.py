@@ -34,12 +34,10 @@ class SplitSingle(Block):
         "lower": "see operand_layout; finite, its exponent is smaller by the precision",
     }
 
-    def __init__(self, **parameters):
-        def members(p):
-            operand = operand_layout(float_format(p.format))
-            return {"word": In(FP32.width), "upper": Out(operand), "lower": Out(operand)}
-
-        super().__init__(parameters, members)
+    @staticmethod
+    def members(p):
+        operand = operand_layout(float_format(p.format))
+        return {"word": In(FP32.width), "upper": Out(operand), "lower": Out(operand)}
 
     def circuit(self):
         m = Module()

@@ -44,8 +44,9 @@ class ThresholdDecoder(Block):
 
     members_doc = {"threshold": "FP16 word", "decoded": "significand, exponent from 1 on, is_illegal"}
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {"threshold": In(FP16.layout), "decoded": Out(DECODED_THRESHOLD)})
+    @staticmethod
+    def members(p):
+        return {"threshold": In(FP16.layout), "decoded": Out(DECODED_THRESHOLD)}
 
     def circuit(self):
         m = Module()
@@ -107,18 +108,16 @@ class DifferenceExceeds(Block):
         "exceeds": "the decision",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "current": In(FP16.layout),
-                "previous": In(FP16.layout),
-                "threshold": In(DECODED_THRESHOLD),
-                "threshold_later": In(DECODED_THRESHOLD),
-                "exceeds": Out(1),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "current": In(FP16.layout),
+            "previous": In(FP16.layout),
+            "threshold": In(DECODED_THRESHOLD),
+            "threshold_later": In(DECODED_THRESHOLD),
+            "exceeds": Out(1),
+        }
 
     @property
     def latency(self):

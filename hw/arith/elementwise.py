@@ -55,19 +55,17 @@ class ElementwiseLane(Block):
     }
     latency = 1 + FusedDatapath.latency
 
-    def __init__(self, **parameters):
-        def members(p):
-            width = float_format(p.format).width
-            return {
-                "advance": In(1),
-                "operation": In(OPERATION_WIDTH),
-                "a": In(width),
-                "b": In(width),
-                "c": In(width),
-                "result": Out(FP32.width),
-            }
-
-        super().__init__(parameters, members)
+    @staticmethod
+    def members(p):
+        width = float_format(p.format).width
+        return {
+            "advance": In(1),
+            "operation": In(OPERATION_WIDTH),
+            "a": In(width),
+            "b": In(width),
+            "c": In(width),
+            "result": Out(FP32.width),
+        }
 
     def circuit(self):
         m = Module()

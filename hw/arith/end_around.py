@@ -35,18 +35,16 @@ class EndAroundAdder(Block):
         "negative": "with subtract: whether the difference is negative or zero",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "a": In(p.width),
-                "b": In(p.width),
-                "subtract": In(1),
-                "lost": In(1),
-                "magnitude": Out(p.width),
-                "negative": Out(1),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "a": In(p.width),
+            "b": In(p.width),
+            "subtract": In(1),
+            "lost": In(1),
+            "magnitude": Out(p.width),
+            "negative": Out(1),
+        }
 
     def circuit(self):
         m = Module()

@@ -43,12 +43,12 @@ class Exponential(Block):
     }
     latency = 4
 
-    def __init__(self, **parameters):
-        def members(p):
-            width = float_format(p.format).width
-            return {"advance": In(1), "x": In(width), "y": Out(width)}
+    @staticmethod
+    def members(p):
+        width = float_format(p.format).width
+        return {"advance": In(1), "x": In(width), "y": Out(width)}
 
-        super().__init__(parameters, members)
+    def prepare(self):
         self.tables = exponential_tables(FORMATS[self.format])
 
     def circuit(self):

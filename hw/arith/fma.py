@@ -35,22 +35,20 @@ class FusedDatapath(Block):
     }
     latency = 3
 
-    def __init__(self, **parameters):
-        def members(p):
-            fmt = float_format(p.format)
-            operand = operand_layout(fmt)
-            options = {"widen": In(1), "absolute": In(1)} if p.wide else {}
-            return {
-                "advance": In(1),
-                "a": In(operand),
-                "b": In(operand),
-                "c": In(operand),
-                "product_zero": In(1),
-                **options,
-                "result": Out(FP32.width if p.wide else fmt.width),
-            }
-
-        super().__init__(parameters, members)
+    @staticmethod
+    def members(p):
+        fmt = float_format(p.format)
+        operand = operand_layout(fmt)
+        options = {"widen": In(1), "absolute": In(1)} if p.wide else {}
+        return {
+            "advance": In(1),
+            "a": In(operand),
+            "b": In(operand),
+            "c": In(operand),
+            "product_zero": In(1),
+            **options,
+            "result": Out(FP32.width if p.wide else fmt.width),
+        }
 
     def circuit(self):
         m = Module()
@@ -88,12 +86,10 @@ class FusedMultiplyAdd(Block):
     }
     latency = 1 + FusedDatapath.latency
 
-    def __init__(self, **parameters):
-        def members(p):
-            width = float_format(p.format).width
-            return {"advance": In(1), "a": In(width), "b": In(width), "c": In(width), "result": Out(width)}
-
-        super().__init__(parameters, members)
+    @staticmethod
+    def members(p):
+        width = float_format(p.format).width
+        return {"advance": In(1), "a": In(width), "b": In(width), "c": In(width), "result": Out(width)}
 
     def circuit(self):
         m = Module()

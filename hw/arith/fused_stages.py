@@ -44,20 +44,18 @@ class FusedProduct(Block):
         "product": "the window in carry-save form; limit is how many zeros may be shifted out on the left",
     }
 
-    def __init__(self, **parameters):
-        def members(p):
-            operand = operand_layout(float_format(p.format))
-            options = {"widen": In(1), "absolute": In(1)} if p.wide else {}
-            return {
-                "a": In(operand),
-                "b": In(operand),
-                "c": In(operand),
-                "product_zero": In(1),
-                **options,
-                "product": Out(product_layout(p)),
-            }
-
-        super().__init__(parameters, members)
+    @staticmethod
+    def members(p):
+        operand = operand_layout(float_format(p.format))
+        options = {"widen": In(1), "absolute": In(1)} if p.wide else {}
+        return {
+            "a": In(operand),
+            "b": In(operand),
+            "c": In(operand),
+            "product_zero": In(1),
+            **options,
+            "product": Out(product_layout(p)),
+        }
 
     def circuit(self):
         m = Module()
@@ -158,8 +156,9 @@ class FusedSum(Block):
         "total": "significand with at most 7 leading zeros unless the limit came first or it is zero",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {"product": In(product_layout(p)), "total": Out(sum_layout(p))})
+    @staticmethod
+    def members(p):
+        return {"product": In(product_layout(p)), "total": Out(sum_layout(p))}
 
     def circuit(self):
         m = Module()
@@ -218,14 +217,9 @@ class FusedRound(Block):
         "result": "the word; with wide 32 bits: a word of the format with zeros above, or an FP32 word",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "total": In(sum_layout(p)),
-                "result": Out(FP32.width if p.wide else float_format(p.format).width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {"total": In(sum_layout(p)), "result": Out(FP32.width if p.wide else float_format(p.format).width)}
 
     def circuit(self):
         m = Module()

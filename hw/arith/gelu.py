@@ -46,12 +46,12 @@ class Gelu(Block):
     }
     latency = 3
 
-    def __init__(self, **parameters):
-        def members(p):
-            width = float_format(p.format).width
-            return {"advance": In(1), "x": In(width), "y": Out(width)}
+    @staticmethod
+    def members(p):
+        width = float_format(p.format).width
+        return {"advance": In(1), "x": In(width), "y": Out(width)}
 
-        super().__init__(parameters, members)
+    def prepare(self):
         self.tables = gelu_tables(FORMATS[self.format])
 
     def circuit(self):

@@ -23,8 +23,9 @@ class LeadingZeroCounter(Block):
     Parameters = LeadingZeroCounterParameters
     members_doc = {"value": "unsigned", "count": "0 to width"}
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {"value": In(p.width), "count": Out(bits_for(p.width))})
+    @staticmethod
+    def members(p):
+        return {"value": In(p.width), "count": Out(bits_for(p.width))}
 
     def circuit(self):
         m = Module()

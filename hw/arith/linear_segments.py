@@ -53,17 +53,17 @@ class LinearSegments(Block):
     }
     latency = 1
 
-    def __init__(self, **parameters):
-        def members(p):
-            fmt = FORMATS[p.format]
-            return {
-                "advance": In(1),
-                "argument": In(TABLES[p.function](fmt).argument_width),
-                "rounding": In(p.n_roundings),
-                "excess": Out(1 + (p.fraction_width or fmt.fraction_width + 1)),
-            }
+    @staticmethod
+    def members(p):
+        fmt = FORMATS[p.format]
+        return {
+            "advance": In(1),
+            "argument": In(TABLES[p.function](fmt).argument_width),
+            "rounding": In(p.n_roundings),
+            "excess": Out(1 + (p.fraction_width or fmt.fraction_width + 1)),
+        }
 
-        super().__init__(parameters, members)
+    def prepare(self):
         self.table = TABLES[self.function](FORMATS[self.format])
 
     def circuit(self):

@@ -33,16 +33,9 @@ class DigitMaximum(Block):
         "largest": "which of them are equal to it",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "plane": In(p.n).array(p.width),
-                "candidates": In(p.n),
-                "maximum": Out(p.width),
-                "largest": Out(p.n),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {"plane": In(p.n).array(p.width), "candidates": In(p.n), "maximum": Out(p.width), "largest": Out(p.n)}
 
     def circuit(self):
         m = Module()

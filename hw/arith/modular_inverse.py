@@ -32,8 +32,9 @@ class ModularInverse(Block):
         "ready": "the inverse is that of the present number",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {"number": In(p.width), "inverse": Out(p.width), "ready": Out(1)})
+    @staticmethod
+    def members(p):
+        return {"number": In(p.width), "inverse": Out(p.width), "ready": Out(1)}
 
     def circuit(self):
         m = Module()

@@ -55,8 +55,9 @@ class ConstantModularMultiplier(Block):
     Parameters = ConstantModularMultiplierParameters
     members_doc = {"multiplicand": "unsigned", "product": "unsigned, modulo 2**width"}
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {"multiplicand": In(p.width), "product": Out(p.width)})
+    @staticmethod
+    def members(p):
+        return {"multiplicand": In(p.width), "product": Out(p.width)}
 
     def circuit(self):
         m = Module()
@@ -85,10 +86,9 @@ class ModularMultiplier(Block):
     Parameters = ModularMultiplierParameters
     members_doc = {"multiplicand": "unsigned", "multiplier": "unsigned", "product": "unsigned, modulo 2**width"}
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters, lambda p: {"multiplicand": In(p.width), "multiplier": In(p.width), "product": Out(p.width)}
-        )
+    @staticmethod
+    def members(p):
+        return {"multiplicand": In(p.width), "multiplier": In(p.width), "product": Out(p.width)}
 
     def circuit(self):
         m = Module()

@@ -80,15 +80,13 @@ class UnsignedMultiplier(Block):
         "product": "unsigned, as wide as both operands together",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "multiplicand": In(p.multiplicand_width),
-                "multiplier": In(p.multiplier_width),
-                "product": Out(p.multiplicand_width + p.multiplier_width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "multiplicand": In(p.multiplicand_width),
+            "multiplier": In(p.multiplier_width),
+            "product": Out(p.multiplicand_width + p.multiplier_width),
+        }
 
     def circuit(self):
         m = Module()
@@ -116,16 +114,16 @@ class RecodedMultiplier(Block):
     members_doc = UnsignedMultiplier.members_doc
     _ADVANCE_DOC = {"advance": "lock-step enable of the registers"}
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                **({"advance": In(1)} if p.registered else {}),
-                "multiplicand": In(p.multiplicand_width),
-                "multiplier": In(p.multiplier_width),
-                "product": Out(p.multiplicand_width + p.multiplier_width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            **({"advance": In(1)} if p.registered else {}),
+            "multiplicand": In(p.multiplicand_width),
+            "multiplier": In(p.multiplier_width),
+            "product": Out(p.multiplicand_width + p.multiplier_width),
+        }
+
+    def prepare(self):
         if self.registered:
             self.members_doc = self._ADVANCE_DOC | self.members_doc
 
@@ -199,16 +197,16 @@ class TruncatedMultiplier(Block):
     members_doc = UnsignedMultiplier.members_doc | {"product": "unsigned"}
     _ADVANCE_DOC = {"advance": "lock-step enable of the registers"}
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                **({"advance": In(1)} if p.pipelined else {}),
-                "multiplicand": In(p.multiplicand_width),
-                "multiplier": In(p.multiplier_width),
-                "product": Out(p.multiplicand_width + p.multiplier_width - p.dropped),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            **({"advance": In(1)} if p.pipelined else {}),
+            "multiplicand": In(p.multiplicand_width),
+            "multiplier": In(p.multiplier_width),
+            "product": Out(p.multiplicand_width + p.multiplier_width - p.dropped),
+        }
+
+    def prepare(self):
         if self.pipelined:
             self.members_doc = self._ADVANCE_DOC | self.members_doc
 

@@ -38,12 +38,10 @@ class Reciprocal(Block):
     }
     latency = 2
 
-    def __init__(self, **parameters):
-        def members(p):
-            width = float_format(p.format).width
-            return {"advance": In(1), "x": In(width), "y": Out(width)}
-
-        super().__init__(parameters, members)
+    @staticmethod
+    def members(p):
+        width = float_format(p.format).width
+        return {"advance": In(1), "x": In(width), "y": Out(width)}
 
     def circuit(self):
         m = Module()

@@ -32,14 +32,9 @@ class SubnormalDistance(Block):
         "distance": "saturated where it is more than the significand's width",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "exponent": In(signed(p.exponent_width)),
-                "distance": Out(min(bits_for(p.width), p.exponent_width)),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {"exponent": In(signed(p.exponent_width)), "distance": Out(min(bits_for(p.width), p.exponent_width))}
 
     def circuit(self):
         m = Module()
@@ -64,16 +59,14 @@ class SubnormalShift(Block):
         "lost": "whether a one was shifted out",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "exponent": In(signed(p.exponent_width)),
-                "significand": In(p.width),
-                "shifted": Out(p.width),
-                "lost": Out(1),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "exponent": In(signed(p.exponent_width)),
+            "significand": In(p.width),
+            "shifted": Out(p.width),
+            "lost": Out(1),
+        }
 
     def circuit(self):
         m = Module()
@@ -114,19 +107,17 @@ class RoundPack(Block):
         "word": "the result",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "sign": In(1),
-                "exponent": In(signed(p.exponent_width)),
-                "significand": In(p.width),
-                "sticky": In(1),
-                "is_inf": In(1),
-                "is_nan": In(1),
-                "word": Out(float_format(p.format).width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "sign": In(1),
+            "exponent": In(signed(p.exponent_width)),
+            "significand": In(p.width),
+            "sticky": In(1),
+            "is_inf": In(1),
+            "is_nan": In(1),
+            "word": Out(float_format(p.format).width),
+        }
 
     def circuit(self):
         m = Module()
@@ -175,19 +166,17 @@ class FloatRounder(Block):
         "significand": "top bit set, unless the number is zero",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "sign": In(1),
-                "exponent": In(signed(p.exponent_width)),
-                "significand": In(p.width),
-                "sticky": In(1),
-                "is_inf": In(1),
-                "is_nan": In(1),
-                "word": Out(float_format(p.format).width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "sign": In(1),
+            "exponent": In(signed(p.exponent_width)),
+            "significand": In(p.width),
+            "sticky": In(1),
+            "is_inf": In(1),
+            "is_nan": In(1),
+            "word": Out(float_format(p.format).width),
+        }
 
     def circuit(self):
         m = Module()

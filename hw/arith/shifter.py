@@ -45,16 +45,14 @@ class LogShifter(Block):
         "lost": "with sticky: whether a one was shifted out, else 0",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "value": In(p.width),
-                "amount": In(p.amount_width),
-                "shifted": Out(p.width if p.result_width is None else p.result_width),
-                "lost": Out(1),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "value": In(p.width),
+            "amount": In(p.amount_width),
+            "shifted": Out(p.width if p.result_width is None else p.result_width),
+            "lost": Out(1),
+        }
 
     def circuit(self):
         m = Module()

@@ -82,11 +82,8 @@ class CompareExchangeRow(Block):
     }
     latency = 0
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         row_width = p.n_lanes * (p.rank_width + p.payload_width)
         return {"first": In(row_width), "second": In(row_width), "leading": Out(row_width), "trailing": Out(row_width)}
 

@@ -36,10 +36,9 @@ class OutsideBounds(Block):
 
     members_doc = {"current": "FP16 word", "bounds": "of the reference and the threshold", "outside": "the decision"}
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters, lambda p: {"current": In(FP16.width), "bounds": In(STORED_BOUNDS), "outside": Out(1)}
-        )
+    @staticmethod
+    def members(p):
+        return {"current": In(FP16.width), "bounds": In(STORED_BOUNDS), "outside": Out(1)}
 
     def circuit(self):
         m = Module()
@@ -84,16 +83,14 @@ class BoundsMaker(Block):
         "bounds": "of that reference",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "reference": In(FP16.layout),
-                "threshold": In(DECODED_THRESHOLD),
-                "bounds": Out(STORED_BOUNDS),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "reference": In(FP16.layout),
+            "threshold": In(DECODED_THRESHOLD),
+            "bounds": Out(STORED_BOUNDS),
+        }
 
     def circuit(self):
         m = Module()

@@ -1,5 +1,6 @@
 """The base of every block: parameters, documentation of its ports, and one shared Verilog module a configuration."""
 
+import inspect
 import re
 
 from amaranth.hdl import Value
@@ -34,17 +35,20 @@ class Block(wiring.Component):
     interval = 1
     """Clocks from one accepted beat to the next."""
 
-    def __init__(self, parameters, members):
+    def __init_subclass__(cls, **options):
+        """``help()`` and editors show the parameters by name, with their types and defaults."""
+        super().__init_subclass__(**options)
+        cls.__signature__ = inspect.signature(cls.Parameters).replace(return_annotation=inspect.Signature.empty)
+
+    def __init__(self, **parameters):
         for name in parameters:
             if name not in self.Parameters.__dataclass_fields__:
-                raise TypeError(
-                    f"{type(self).__name__} has no parameter {name!r}: "
-                    f"legal are {', '.join(self.Parameters.__dataclass_fields__)}"
-                )
+                legal = ", ".join(self.Parameters.__dataclass_fields__) or "none"
+                raise TypeError(f"{type(self).__name__} has no parameter {name!r}: legal are {legal}")
         self.parameters = self.Parameters(**parameters)
         for name, value in self.parameters.to_dict().items():
             setattr(self, name, value)
-        super().__init__(members(self.parameters))
+        super().__init__(self.members(self.parameters))
         inputs = sum(len(Value.cast(value)) for _, member, value in self.signature.flatten(self) if member.flow is In)
         if inputs > MAX_INPUT_BITS:
             sizes = ", ".join(
@@ -53,6 +57,14 @@ class Block(wiring.Component):
             raise ValueError(
                 f"{self.base_name} with {sizes} has {inputs} input bits; at most {MAX_INPUT_BITS} can be emitted"
             )
+        self.prepare()
+
+    def members(self, parameters):
+        """The ports as ``{name: In(shape) or Out(shape)}``, a function of the parameters alone."""
+        raise TypeError(f"{type(self).__name__} does not define members()")
+
+    def prepare(self):
+        """Make what the properties and the circuit have in common, such as sub-blocks; runs once, after the checks."""
 
     @property
     def key(self):

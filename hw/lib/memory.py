@@ -77,12 +77,11 @@ class MemoryBank(Block):
     is_memory = True
     latency = 1
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
+    def prepare(self):
         self.members_doc = _SINGLE_DOC if self.ports == "single" else _READ_WRITE_DOC
 
     @staticmethod
-    def _members(p):
+    def members(p):
         address_width = max(1, ceil_log2(p.depth))
         data = {"write_data": In(p.width), "read_data": Out(p.width)}
         enables = {"read_enable": In(1), "write_enable": In(p.n_enables)}

@@ -36,8 +36,7 @@ class RegisterSlice(Block):
     members_doc = _ONE_TO_ONE_DOC
     latency = 1
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, _one_to_one)
+    members = staticmethod(_one_to_one)
 
     def circuit(self):
         m = Module()
@@ -57,8 +56,7 @@ class SkidBuffer(Block):
     members_doc = _ONE_TO_ONE_DOC
     latency = 0
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, _one_to_one)
+    members = staticmethod(_one_to_one)
 
     def circuit(self):
         m = Module()
@@ -95,8 +93,7 @@ class StreamQueue(Block):
     Parameters = QueueParameters
     members_doc = _ONE_TO_ONE_DOC
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, _one_to_one)
+    members = staticmethod(_one_to_one)
 
     @property
     def latency(self):
@@ -172,11 +169,9 @@ class StreamFork(Block):
     members_doc = {"source": "beats to pass on", "sink": "n streams, each with all beats"}
     latency = 0
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {"source": In(stream.Signature(p.width)), "sink": Out(stream.Signature(p.width)).array(p.n)},
-        )
+    @staticmethod
+    def members(p):
+        return {"source": In(stream.Signature(p.width)), "sink": Out(stream.Signature(p.width)).array(p.n)}
 
     def circuit(self):
         m = Module()
@@ -210,14 +205,9 @@ class StreamJoin(Block):
     members_doc = {"source": "n streams", "sink": "their beats side by side"}
     latency = 0
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "source": In(stream.Signature(p.width)).array(p.n),
-                "sink": Out(stream.Signature(p.n * p.width)),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {"source": In(stream.Signature(p.width)).array(p.n), "sink": Out(stream.Signature(p.n * p.width))}
 
     def circuit(self):
         m = Module()

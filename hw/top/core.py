@@ -47,11 +47,8 @@ class Core(Block):
         "busy": "units at work: array, softmax, vector, load and store",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         beat = 16 * p.row_word
         return {
             "commands": In(stream.Signature(COMMAND_LAYOUT)),

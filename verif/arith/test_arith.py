@@ -64,8 +64,12 @@ class SumOfProducts(Block):
     """Signed products summed in one heap, which is reduced in two steps."""
 
     def __init__(self, n, widths, total):
-        self.n, self.widths = n, widths
-        super().__init__({}, lambda p: {"left": In(n * widths[0]), "right": In(n * widths[1]), "sum": Out(total)})
+        self.n, self.widths, self.total = n, widths, total
+        super().__init__()
+
+    def members(self, p):
+        left, right = self.widths
+        return {"left": In(self.n * left), "right": In(self.n * right), "sum": Out(self.total)}
 
     def circuit(self):
         m = Module()

@@ -25,8 +25,9 @@ class DifferenceByBounds(Block):
     latency = BoundsMaker.latency
     members_doc = DifferenceExceeds.members_doc
 
-    def __init__(self):
-        super().__init__({}, lambda p: dict(DifferenceExceeds().signature.members))
+    @staticmethod
+    def members(p):
+        return dict(DifferenceExceeds().signature.members)
 
     def circuit(self):
         m = Module()

@@ -46,11 +46,8 @@ class ColumnWriter(Block):
         "finished": "the last column is written",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         return {
             "start": In(1),
             "plan": In(plan_layout(p.sizes)),

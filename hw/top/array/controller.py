@@ -67,8 +67,7 @@ class ArrayController(Block):
         "counters": "what the units do, scores that are written, rows that are done",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
+    def prepare(self):
         p, sizes = self.parameters, self.parameters.sizes
         self._array = DotProductArray(
             n_units=p.n_banks,
@@ -81,7 +80,7 @@ class ArrayController(Block):
         )
 
     @staticmethod
-    def _members(p):
+    def members(p):
         values = p.values()
         loop = RowSequencer(max_tokens=p.max_tokens).signature.members
         query = QueryFeeder(**values).signature.members

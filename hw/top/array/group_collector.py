@@ -33,11 +33,8 @@ class GroupCollector(Block):
         "groups": "elements, where they belong, and whether they are the row's last ones",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         item = item_layout(p.sizes)
         address = imem_write(p)["address"].shape
         return {

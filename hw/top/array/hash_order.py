@@ -32,11 +32,8 @@ class HashOrder(Block):
         "items": "groups of rows",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         return {
             "start": In(1),
             "plan": In(plan_layout(p.sizes)),

@@ -27,11 +27,8 @@ class MaskFeeder(Block):
         "bitmap": "for each unit one bit a slot",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         sizes = p.sizes
         plan = plan_layout(sizes)
         bitmap = data.StructLayout({"bitmap": data.ArrayLayout(sizes.array_slots, p.n_banks)})

@@ -95,8 +95,9 @@ class ArrayPlan(Block):
         "plan": "what follows from it",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {"command": In(COMMAND_LAYOUT), "plan": Out(plan_layout(p.sizes))})
+    @staticmethod
+    def members(p):
+        return {"command": In(COMMAND_LAYOUT), "plan": Out(plan_layout(p.sizes))}
 
     def circuit(self):
         m = Module()

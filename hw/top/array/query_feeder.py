@@ -36,11 +36,8 @@ class QueryFeeder(Block):
         "query": "beats, and which one of them ends the row",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         sizes = p.sizes
         n_beats = query_beats(sizes)
         address = imem_write(p)["address"].shape

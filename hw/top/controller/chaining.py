@@ -36,22 +36,20 @@ class ChainingChecker(Block):
         "fits": "the command may join, as far as its rows and its words are concerned",
     }
 
-    def __init__(self):
-        super().__init__(
-            {},
-            lambda p: {
-                "command": In(COMMAND_LAYOUT),
-                "reads": In(EXTENT),
-                "second_reads": In(EXTENT),
-                "writes": In(EXTENT),
-                "tokens_ascending": In(1),
-                "begin": In(1),
-                "join": In(1),
-                "softmax_busy": In(1),
-                "spmm_busy": In(1),
-                "fits": Out(1),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "command": In(COMMAND_LAYOUT),
+            "reads": In(EXTENT),
+            "second_reads": In(EXTENT),
+            "writes": In(EXTENT),
+            "tokens_ascending": In(1),
+            "begin": In(1),
+            "join": In(1),
+            "softmax_busy": In(1),
+            "spmm_busy": In(1),
+            "fits": Out(1),
+        }
 
     def circuit(self):
         m = Module()

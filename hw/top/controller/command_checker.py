@@ -52,11 +52,8 @@ class CommandChecker(Block):
         "writes": "words of IMEM that are written",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         return {
             "start": In(1),
             "command": In(COMMAND_LAYOUT),

@@ -73,11 +73,8 @@ class Controller(Block):
         "error_command": "its number, counted from reset",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         n = len(Unit)
         rows = range(p.max_tokens + 1)
         return {

@@ -25,15 +25,13 @@ class CoreCounters(Block):
         "totals": "the counters",
     }
 
-    def __init__(self):
-        super().__init__(
-            {},
-            lambda p: {
-                **{f"{name}_step": In(_STEP) for name in COUNTERS},
-                "clear": In(1),
-                "totals": Out(data.ArrayLayout(COUNTER_WIDTH, len(COUNTERS))),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            **{f"{name}_step": In(_STEP) for name in COUNTERS},
+            "clear": In(1),
+            "totals": Out(data.ArrayLayout(COUNTER_WIDTH, len(COUNTERS))),
+        }
 
     def circuit(self):
         m = Module()

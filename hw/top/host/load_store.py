@@ -55,11 +55,8 @@ class LoadStore(Block):
         "tokens_ascending": "no row comes twice in it",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         sizes = p.sizes
         beat = 16 * sizes.row_word
         token_width = max(1, ceil_log2(p.max_tokens))

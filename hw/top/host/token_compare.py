@@ -32,11 +32,8 @@ class TokenCompare(Block):
         "done": "all tokens are listed",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         return {
             "start": In(1),
             "theta": In(16),

@@ -41,11 +41,8 @@ class TokenList(Block):
         "read_row": "the entry read last",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         width = p.row_width
         return {
             "restart": In(1),

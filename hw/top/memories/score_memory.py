@@ -42,11 +42,8 @@ class ScoreMemory(Block):
         "words": "the words read last",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         width = p.address_width
         words = data.ArrayLayout(FP16.width, p.n_banks)
         write = data.StructLayout({"valid": 1, "address": width, "value": FP16.width})

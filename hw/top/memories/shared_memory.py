@@ -42,8 +42,7 @@ class SharedMemory(Block):
 
     Parameters = SharedMemoryParameters
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
+    def prepare(self):
         self.members_doc = {
             "direct_enable": "read at once",
             "direct_address": "word to read at once",
@@ -54,7 +53,7 @@ class SharedMemory(Block):
         }
 
     @staticmethod
-    def _members(p):
+    def members(p):
         width = p.part_width * p.n_parts
         write = data.StructLayout({"address": p.address_width, "data": width, "enable": p.n_parts})
         return {

@@ -42,11 +42,8 @@ class BitmapScanner(Block):
         "step": "which banks have a one, and its slot; first and last of a turn; whether it is the row's last turn",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         step = {
             "enable": p.n_banks,
             "slot": data.ArrayLayout(ceil_log2(p.n_slots), p.n_banks),

@@ -50,15 +50,12 @@ class MaskScanner(Block):
         "step": "as the row walker gives them",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
     def _walker(p):
         return BitmapScanner(n_banks=p.n_banks, n_slots=p.sizes.key_slots, max_turns=-(-p.max_head_dim // p.simd_lanes))
 
     @classmethod
-    def _members(cls, p):
+    def members(cls, p):
         walker = cls._walker(p).signature.members
         return {
             "rows": In(stream.Signature(RowSequencer(max_tokens=p.max_tokens).parameters.row_width)),

@@ -37,11 +37,8 @@ class RowAddressGenerator(Block):
         "placed": "the row, and its first word in each matrix",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         words = data.ArrayLayout(p.address_width, p.n_matrices)
         return {
             "rows": In(stream.Signature(p.row_width)),

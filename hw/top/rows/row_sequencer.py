@@ -41,11 +41,8 @@ class RowSequencer(Block):
         "rows": "row numbers, and which one is the loop's last",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         count = range(p.max_tokens + 1)
         return {
             "token": In(data.StructLayout({"write": 1, "address": p.row_width, "row": p.row_width})),

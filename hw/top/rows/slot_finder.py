@@ -30,17 +30,15 @@ class SlotFinder(Block):
         "others": "the bits without it",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "bits": In(p.n_slots),
-                "any": Out(1),
-                "several": Out(1),
-                "slot": Out(ceil_log2(p.n_slots)),
-                "others": Out(p.n_slots),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "bits": In(p.n_slots),
+            "any": Out(1),
+            "several": Out(1),
+            "slot": Out(ceil_log2(p.n_slots)),
+            "others": Out(p.n_slots),
+        }
 
     def circuit(self):
         m = Module()

@@ -54,12 +54,11 @@ class SoftmaxController(Block):
         "mass_write": "the kept mass of a row, always taken",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
+    def prepare(self):
         self._unit = SoftmaxUnit(n_banks=self.n_banks, n_slots=self.parameters.sizes.key_slots)
 
     @staticmethod
-    def _members(p):
+    def members(p):
         loop = RowSequencer(max_tokens=p.max_tokens)
         mask = MaskScanner(**p.values()).signature.members
         address_width = max(1, ceil_log2(p.omem_depth))

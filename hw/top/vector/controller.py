@@ -61,12 +61,11 @@ class VectorController(Block):
         "counters": "commands of the unit, terms of its SPMM commands, clocks in which results or rows are waited for",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
+    def prepare(self):
         self._unit = VectorUnit(n_engines=self.n_banks, n_lanes=self.simd_lanes, bank_depth=self.vmem_depth)
 
     @staticmethod
-    def _members(p):
+    def members(p):
         loop = RowSequencer(max_tokens=p.max_tokens).signature.members
         issue = SpmmIssue(**p.values()).signature.members
         reader = RowReader(**p.values()).signature.members

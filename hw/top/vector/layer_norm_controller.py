@@ -32,8 +32,7 @@ class LayerNormController(Block):
         "results": "words of the normalised rows",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
+    def prepare(self):
         self._unit = self._make_unit(self.parameters)
 
     @staticmethod
@@ -41,7 +40,7 @@ class LayerNormController(Block):
         return LayerNormUnit(n_lanes=p.row_word, n_slots=-(-p.max_dim // p.row_word))
 
     @classmethod
-    def _members(cls, p):
+    def members(cls, p):
         reader = RowReader(**p.values()).signature.members
         return {
             "start": In(1),

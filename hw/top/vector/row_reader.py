@@ -30,11 +30,8 @@ class RowReader(Block):
         "words": "a word of each matrix; without a second one the right word is any",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         address = imem_write(p)["address"].shape
         word = data.ArrayLayout(FP16.width, p.row_word)
         return {

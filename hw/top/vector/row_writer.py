@@ -32,11 +32,8 @@ class RowWriter(Block):
         "row_is_written": "this clock's write is the last one of its row",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         layout = imem_write(p)
         return {
             "places": In(stream.Signature(layout["address"].shape)),

@@ -39,11 +39,8 @@ class SpmmIssue(Block):
         "terms": "which engines have a term, its probability, where its values are; first and last of a turn",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         walk = MaskScanner(**p.values()).signature.members
         words = data.ArrayLayout(FP16.width, p.n_banks)
         read = {"enable": p.n_banks, "address": data.ArrayLayout(max(1, ceil_log2(p.omem_depth)), p.n_banks)}

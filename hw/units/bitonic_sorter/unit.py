@@ -49,11 +49,8 @@ class BitonicSorter(Block):
         "sorted": "the same keys, each with its payload, in order",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         key = signed_shape(p.key_width) if p.signed else unsigned(p.key_width)
         fields = {"keys": data.ArrayLayout(key, p.n)}
         if p.payload_width:

@@ -43,11 +43,8 @@ class DataAligner(Block):
     }
     latency = 3
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         vector = stream.Signature(data.ArrayLayout(p.width, p.n))
         return {"rows": In(vector), "columns": Out(vector)}
 

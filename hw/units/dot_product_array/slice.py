@@ -129,11 +129,8 @@ class DpuSlice(Block):
         "score": "dot products, each with its slot and whether it is the row's last one here",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         return {
             "weight_enable": In(p.n_lanes),
             "weight_address": In(p.address_width),

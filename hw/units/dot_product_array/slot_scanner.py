@@ -71,11 +71,8 @@ class SlotScanner(Block):
         "passes_oldest": "after this clock edge nothing is left to issue of the oldest row",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         n_words = -(-p.max_beats // p.query_beats)
         return {
             "bitmap": In(p.n_slots),

@@ -60,8 +60,7 @@ class DotProductArray(Block):
 
     Parameters = DotProductArrayParameters
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
+    def prepare(self):
         self.members_doc = {
             "weight": "a word for one unit's bank",
             "weight_lane": "an element for one lane of a word of each unit's bank",
@@ -75,7 +74,7 @@ class DotProductArray(Block):
         }
 
     @staticmethod
-    def _members(p):
+    def members(p):
         vector = data.ArrayLayout(16, p.n_lanes)
         weight = {"key": vector, "address": p.address_width, "unit": ceil_log2(p.n_units)}
         weight_lane = {

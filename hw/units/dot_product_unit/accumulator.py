@@ -44,20 +44,18 @@ class AlignedAccumulator(Block):
         "sum_reference": "exponent to which the sum is aligned",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "valid": In(1),
-                "begins": In(1),
-                "reference": In(p.reference_width),
-                "shifted": Out(p.width),
-                "total": In(p.width),
-                "sum": Out(signed(p.width)),
-                "sum_reference": Out(p.reference_width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "valid": In(1),
+            "begins": In(1),
+            "reference": In(p.reference_width),
+            "shifted": Out(p.width),
+            "total": In(p.width),
+            "sum": Out(signed(p.width)),
+            "sum_reference": Out(p.reference_width),
+        }
 
     def circuit(self):
         m = Module()

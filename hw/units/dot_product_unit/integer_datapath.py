@@ -47,18 +47,15 @@ class ProductGroup(Block):
         "rows": "the rows, one after the other",
     }
 
-    def __init__(self, **parameters):
-        def members(p):
-            words = data.ArrayLayout(FACTOR_WIDTH, p.n_lanes)
-            self.spans = row_spans(_heights(p))
-            return {
-                "advance": In(1),
-                "query_words": In(words),
-                "key_words": In(words),
-                "rows": Out(data.StructLayout({f"row_{index}": width for index, (_, width) in enumerate(self.spans)})),
-            }
-
-        super().__init__(parameters, members)
+    def members(self, p):
+        words = data.ArrayLayout(FACTOR_WIDTH, p.n_lanes)
+        self.spans = row_spans(_heights(p))
+        return {
+            "advance": In(1),
+            "query_words": In(words),
+            "key_words": In(words),
+            "rows": Out(data.StructLayout({f"row_{index}": width for index, (_, width) in enumerate(self.spans)})),
+        }
 
     def circuit(self):
         m = Module()

@@ -124,24 +124,21 @@ class LaneDecoder(Block):
         "is_inf": "a factor is infinite",
     }
 
-    def __init__(self, **parameters):
-        def members(p):
-            self.window = Window(p.format, p.align_width)
-            fmt = self.window.float_format
-            return {
-                "query_word": In(fmt.layout),
-                "key_word": In(fmt.layout),
-                "query_significand": Out(fmt.precision),
-                "key_significand": Out(fmt.precision),
-                "sign": Out(1),
-                "exponent": Out(self.window.exponent_width),
-                "effective": Out(self.window.exponent_width),
-                "counts": Out(1),
-                "is_nan": Out(1),
-                "is_inf": Out(1),
-            }
-
-        super().__init__(parameters, members)
+    def members(self, p):
+        self.window = Window(p.format, p.align_width)
+        fmt = self.window.float_format
+        return {
+            "query_word": In(fmt.layout),
+            "key_word": In(fmt.layout),
+            "query_significand": Out(fmt.precision),
+            "key_significand": Out(fmt.precision),
+            "sign": Out(1),
+            "exponent": Out(self.window.exponent_width),
+            "effective": Out(self.window.exponent_width),
+            "counts": Out(1),
+            "is_nan": Out(1),
+            "is_inf": Out(1),
+        }
 
     def circuit(self):
         m = Module()
@@ -213,17 +210,14 @@ class LaneDistance(Block):
         "coarse": "its upper bits, saturated",
     }
 
-    def __init__(self, **parameters):
-        def members(p):
-            self.window = Window(p.format, p.align_width)
-            return {
-                "exponent": In(self.window.exponent_width),
-                "reference": In(self.window.reference_width),
-                "fine": Out(self.window.fine_width),
-                "coarse": Out(self.window.coarse_width),
-            }
-
-        super().__init__(parameters, members)
+    def members(self, p):
+        self.window = Window(p.format, p.align_width)
+        return {
+            "exponent": In(self.window.exponent_width),
+            "reference": In(self.window.reference_width),
+            "fine": Out(self.window.fine_width),
+            "coarse": Out(self.window.coarse_width),
+        }
 
     def circuit(self):
         m = Module()
@@ -254,18 +248,15 @@ class LaneAligner(Block):
         "row": "the addend",
     }
 
-    def __init__(self, **parameters):
-        def members(p):
-            self.window = Window(p.format, p.align_width)
-            return {
-                "product": In(self.window.product_width),
-                "sign": In(1),
-                "fine": In(self.window.fine_width),
-                "coarse": In(self.window.coarse_width),
-                "row": Out(self.window.width),
-            }
-
-        super().__init__(parameters, members)
+    def members(self, p):
+        self.window = Window(p.format, p.align_width)
+        return {
+            "product": In(self.window.product_width),
+            "sign": In(1),
+            "fine": In(self.window.fine_width),
+            "coarse": In(self.window.coarse_width),
+            "row": Out(self.window.width),
+        }
 
     def circuit(self):
         m = Module()
@@ -311,22 +302,20 @@ class DotProductLane(Block):
         "row": "aligned magnitude, inverted if negative",
     }
 
-    def __init__(self, **parameters):
-        def members(p):
-            window = Window(p.format, p.align_width)
-            return {
-                "advance": In(1),
-                "query_word": In(window.float_format.width),
-                "key_word": In(window.float_format.width),
-                "specials": Out(3),
-                "effective": Out(window.exponent_width),
-                "counts": Out(1),
-                "reference": In(window.reference_width),
-                "negative": Out(1),
-                "row": Out(window.width),
-            }
-
-        super().__init__(parameters, members)
+    @staticmethod
+    def members(p):
+        window = Window(p.format, p.align_width)
+        return {
+            "advance": In(1),
+            "query_word": In(window.float_format.width),
+            "key_word": In(window.float_format.width),
+            "specials": Out(3),
+            "effective": Out(window.exponent_width),
+            "counts": Out(1),
+            "reference": In(window.reference_width),
+            "negative": Out(1),
+            "row": Out(window.width),
+        }
 
     def circuit(self):
         m = Module()

@@ -49,20 +49,18 @@ class ScoreRounder(Block):
         "narrow": "the format",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "sum": In(signed(p.width)),
-                "reference": In(p.reference_width),
-                "is_nan": In(1),
-                "plus_inf": In(1),
-                "minus_inf": In(1),
-                "wide": Out(FP32.width),
-                "narrow": Out(float_format(p.format).width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "sum": In(signed(p.width)),
+            "reference": In(p.reference_width),
+            "is_nan": In(1),
+            "plus_inf": In(1),
+            "minus_inf": In(1),
+            "wide": Out(FP32.width),
+            "narrow": Out(float_format(p.format).width),
+        }
 
     def circuit(self):
         m = Module()

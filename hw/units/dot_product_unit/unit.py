@@ -89,11 +89,8 @@ class DotProductUnit(Block):
         "score": "the dot product, rounded to FP32 and to the input format; for int8 its INT32 value",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         word = unsigned(8 if p.format == "int8" else 16)
         vector = data.ArrayLayout(word, p.n_lanes)
         operands = {"query": vector, "key": vector, "first": 1, "last": 1}

@@ -106,15 +106,13 @@ class LocationPath(Block):
         "factor": "k, odd, where it is given at run time",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "index": In(stream.Signature(p.indices)),
-                "location": Out(stream.Signature(p.slots)),
-                **({"factor": In(max(1, p.index_width))} if p.is_runtime else {}),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "index": In(stream.Signature(p.indices)),
+            "location": Out(stream.Signature(p.slots)),
+            **({"factor": In(max(1, p.index_width))} if p.is_runtime else {}),
+        }
 
     def circuit(self):
         m = Module()
@@ -150,15 +148,13 @@ class ColumnPath(Block):
         "factor": "the inverse of k, where k is given at run time",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "slot": In(stream.Signature(p.slots)),
-                "column": Out(stream.Signature(p.columns)),
-                **({"factor": In(max(1, p.index_width))} if p.is_runtime else {}),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "slot": In(stream.Signature(p.slots)),
+            "column": Out(stream.Signature(p.columns)),
+            **({"factor": In(max(1, p.index_width))} if p.is_runtime else {}),
+        }
 
     def circuit(self):
         m = Module()

@@ -50,11 +50,8 @@ class HashBankMapper(Block):
         "hash_multiplier": "k; bit 0 is taken as 1; may change at any time",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         members = {}
         if p.direction != "inverse":
             members |= {"index": In(stream.Signature(p.indices)), "location": Out(stream.Signature(p.slots))}

@@ -38,17 +38,15 @@ class DeviationLane(Block):
     }
     latency = 5
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "element": In(FP16.width),
-                "enable": In(1),
-                **{name: In(p.statistic.members[name]) for name in ("count", "scale", "mean")},
-                "deviation": Out(DEVIATION),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "element": In(FP16.width),
+            "enable": In(1),
+            **{name: In(p.statistic.members[name]) for name in ("count", "scale", "mean")},
+            "deviation": Out(DEVIATION),
+        }
 
     def circuit(self):
         m = Module()

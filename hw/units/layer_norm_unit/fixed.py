@@ -25,8 +25,9 @@ class FixedMagnitude(Block):
 
     members_doc = {"word": "FP16, finite", "magnitude": "an integer", "sign": "1 for negative"}
 
-    def __init__(self):
-        super().__init__({}, lambda p: {"word": In(FP16.width), "magnitude": Out(FIXED_WIDTH), "sign": Out(1)})
+    @staticmethod
+    def members(p):
+        return {"word": In(FP16.width), "magnitude": Out(FIXED_WIDTH), "sign": Out(1)}
 
     def circuit(self):
         m = Module()

@@ -34,18 +34,16 @@ class OutputLane(Block):
     coefficient_stage = 3
     latency = coefficient_stage + FusedMultiplyAdd.latency
 
-    def __init__(self):
-        super().__init__(
-            {},
-            lambda p: {
-                "advance": In(1),
-                "deviation": In(DEVIATION),
-                "root": In(ROOT),
-                "gamma": In(FP16.width),
-                "beta": In(FP16.width),
-                "result": Out(FP16.width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "deviation": In(DEVIATION),
+            "root": In(ROOT),
+            "gamma": In(FP16.width),
+            "beta": In(FP16.width),
+            "result": Out(FP16.width),
+        }
 
     def circuit(self):
         m = Module()

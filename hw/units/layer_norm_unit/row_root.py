@@ -50,19 +50,19 @@ class RowRoot(Block):
         "row_valid": "it is here",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "valid": In(1),
-                "last": In(1),
-                "deviations": In(data.ArrayLayout(DEVIATION, p.n_lanes)),
-                **{name: In(p.statistic.members[name]) for name in ("count", "octave", "scale", "has_special")},
-                "epsilon": In(EPSILON),
-                "row": Out(ROOT),
-                "row_valid": Out(1),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "valid": In(1),
+            "last": In(1),
+            "deviations": In(data.ArrayLayout(DEVIATION, p.n_lanes)),
+            **{name: In(p.statistic.members[name]) for name in ("count", "octave", "scale", "has_special")},
+            "epsilon": In(EPSILON),
+            "row": Out(ROOT),
+            "row_valid": Out(1),
+        }
+
+    def prepare(self):
         self.tree = SumTree(n_inputs=self.n_lanes, width=tables.SQUARE_FRACTION + 1)
 
     @property

@@ -38,19 +38,18 @@ class RowSum(Block):
         "row_valid": "it is here",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "valid": In(1),
-                "last": In(1),
-                "elements": In(data.ArrayLayout(FP16.width, p.n_lanes)),
-                "enable": In(p.n_lanes),
-                "row": Out(p.statistic),
-                "row_valid": Out(1),
-            },
-        )
-        # One more addend: how many of the others lack 1.
+    @staticmethod
+    def members(p):
+        return {
+            "valid": In(1),
+            "last": In(1),
+            "elements": In(data.ArrayLayout(FP16.width, p.n_lanes)),
+            "enable": In(p.n_lanes),
+            "row": Out(p.statistic),
+            "row_valid": Out(1),
+        }
+
+    def prepare(self):
         self.tree = SumTree(n_inputs=self.n_lanes + 1, width=FIXED_WIDTH + 1)
 
     @property

@@ -24,8 +24,9 @@ class SquareLane(Block):
     members_doc = {"deviation": "significand and places", "square": "fraction bits only"}
     latency = 2
 
-    def __init__(self):
-        super().__init__({}, lambda p: {"deviation": In(DEVIATION), "square": Out(tables.SQUARE_FRACTION)})
+    @staticmethod
+    def members(p):
+        return {"deviation": In(DEVIATION), "square": Out(tables.SQUARE_FRACTION)}
 
     def circuit(self):
         m = Module()

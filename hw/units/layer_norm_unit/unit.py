@@ -79,8 +79,7 @@ class LayerNormUnit(Block):
         "normalised": "the same elements' results",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
+    def prepare(self):
         self._row = self.parameters.row
         self._sum = RowSum(n_lanes=self.n_lanes, n_elements=self._row.n_elements)
         self._root = RowRoot(n_lanes=self.n_lanes, n_elements=self._row.n_elements)
@@ -94,7 +93,7 @@ class LayerNormUnit(Block):
         )
 
     @staticmethod
-    def _members(p):
+    def members(p):
         words = data.ArrayLayout(FP16.width, p.n_lanes)
         beat = data.StructLayout({"values": words, "enable": p.n_lanes, "last": 1})
         return {

@@ -30,15 +30,9 @@ class ScoreFrame(Block):
 
     members_doc = {"score": "FP16", "scale_exponent": "the scale's exponent field", "framed": "fixed point"}
 
-    def __init__(self):
-        super().__init__(
-            {},
-            lambda p: {
-                "score": In(FP16.width),
-                "scale_exponent": In(tables.SCALE_EXPONENT_WIDTH),
-                "framed": Out(FRAME),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {"score": In(FP16.width), "scale_exponent": In(tables.SCALE_EXPONENT_WIDTH), "framed": Out(FRAME)}
 
     def circuit(self):
         m = Module()
@@ -74,19 +68,17 @@ class PowerLane(Block):
     }
     latency = 6
 
-    def __init__(self):
-        super().__init__(
-            {},
-            lambda p: {
-                "advance": In(1),
-                "score": In(FP16.width),
-                "enable": In(1),
-                "maximum": In(FRAME),
-                "maximum_is_infinite": In(1),
-                "scale": In(SCALE),
-                "power": Out(POWER),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "score": In(FP16.width),
+            "enable": In(1),
+            "maximum": In(FRAME),
+            "maximum_is_infinite": In(1),
+            "scale": In(SCALE),
+            "power": Out(POWER),
+        }
 
     def circuit(self):
         m = Module()

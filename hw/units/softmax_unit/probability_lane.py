@@ -38,20 +38,18 @@ class ProbabilityLane(Block):
     }
     latency = 4
 
-    def __init__(self):
-        super().__init__(
-            {},
-            lambda p: {
-                "advance": In(1),
-                "power": In(POWER),
-                "enable": In(1),
-                "multiplier": In(MULTIPLIER),
-                "bound": In(FP16.width - 1),
-                "value": Out(FP16.width),
-                "keep": Out(1),
-                "units": Out(UNITS_WIDTH),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "power": In(POWER),
+            "enable": In(1),
+            "multiplier": In(MULTIPLIER),
+            "bound": In(FP16.width - 1),
+            "value": Out(FP16.width),
+            "keep": Out(1),
+            "units": Out(UNITS_WIDTH),
+        }
 
     def circuit(self):
         m = Module()

@@ -32,17 +32,17 @@ class RetainedMass(Block):
         "mass": "FP16",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "valid": In(1),
-                "last": In(1),
-                "units": In(data.ArrayLayout(UNITS_WIDTH, p.n_banks)),
-                "mass": Out(FP16.width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "valid": In(1),
+            "last": In(1),
+            "units": In(data.ArrayLayout(UNITS_WIDTH, p.n_banks)),
+            "mass": Out(FP16.width),
+        }
+
+    def prepare(self):
         self.tree = SumTree(n_inputs=self.n_banks, width=UNITS_WIDTH + 1)
 
     @property

@@ -48,16 +48,14 @@ class RowBuffer(Block):
     latency = 2
     """Clocks from a row's statistic to its first beat."""
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "source": In(stream.Signature(p.beat)),
-                "statistic": In(p.statistic_width),
-                "statistic_valid": In(1),
-                "row": Out(stream.Signature(p.row)),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "source": In(stream.Signature(p.beat)),
+            "statistic": In(p.statistic_width),
+            "statistic_valid": In(1),
+            "row": Out(stream.Signature(p.row)),
+        }
 
     def circuit(self):
         m = Module()

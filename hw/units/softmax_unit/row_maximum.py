@@ -41,19 +41,17 @@ class RowMaximum(Block):
         "row_valid": "it is here",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "valid": In(1),
-                "last": In(1),
-                "scores": In(data.ArrayLayout(FP16.width, p.n_banks)),
-                "enable": In(p.n_banks),
-                "factor": In(FACTOR_WIDTH),
-                "row": Out(MAXIMUM),
-                "row_valid": Out(1),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "valid": In(1),
+            "last": In(1),
+            "scores": In(data.ArrayLayout(FP16.width, p.n_banks)),
+            "enable": In(p.n_banks),
+            "factor": In(FACTOR_WIDTH),
+            "row": Out(MAXIMUM),
+            "row_valid": Out(1),
+        }
 
     @property
     def latency(self):

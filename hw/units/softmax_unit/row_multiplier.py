@@ -51,19 +51,19 @@ class RowMultiplier(Block):
         "row_valid": "it is here",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "valid": In(1),
-                "last": In(1),
-                "powers": In(data.ArrayLayout(POWER, p.n_banks)),
-                "factor": In(FACTOR_WIDTH),
-                "has_nan": In(1),
-                "row": Out(MULTIPLIER),
-                "row_valid": Out(1),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "valid": In(1),
+            "last": In(1),
+            "powers": In(data.ArrayLayout(POWER, p.n_banks)),
+            "factor": In(FACTOR_WIDTH),
+            "has_nan": In(1),
+            "row": Out(MULTIPLIER),
+            "row_valid": Out(1),
+        }
+
+    def prepare(self):
         self.tree = SumTree(n_inputs=self.n_banks, width=tables.SUM_FRACTION + 1)
 
     @property

@@ -68,8 +68,7 @@ class SoftmaxUnit(Block):
         "probability": "the same elements' probabilities and mask bits, and what the row keeps",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
+    def prepare(self):
         self._maximum = RowMaximum(n_banks=self.n_banks)
         self._multiplier = RowMultiplier(**self.parameters.row_multiplier())
         self._mass = RetainedMass(n_banks=self.n_banks)
@@ -81,7 +80,7 @@ class SoftmaxUnit(Block):
         )
 
     @staticmethod
-    def _members(p):
+    def members(p):
         words = data.ArrayLayout(FP16.width, p.n_banks)
         return {
             "score": In(

@@ -62,11 +62,8 @@ class BoundsStore(Block):
         "mask": "the mask word, from the clock after take_mask until the next one",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         position = BeatCounter(**p.latent).signature.members["position"].shape
         return {
             "threshold": In(DECODED_THRESHOLD),

@@ -43,14 +43,12 @@ class IndexScanner(Block):
         "indices": "indices in ascending order with last = 0, then their number with last = 1",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "words": In(stream.Signature(mask_word(p.n_bits))),
-                "indices": Out(stream.Signature(index_entry(p.n_tokens))),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "words": In(stream.Signature(mask_word(p.n_bits))),
+            "indices": Out(stream.Signature(index_entry(p.n_tokens))),
+        }
 
     def circuit(self):
         m = Module()

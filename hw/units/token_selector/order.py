@@ -174,19 +174,17 @@ class BeatCounter(Block):
         "position": "number of the beat in the latent",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "step": In(1),
-                "kind": Out(p.kind_width),
-                "is_first": Out(1),
-                "opens_word": Out(1),
-                "closes_word": Out(1),
-                "is_last": Out(1),
-                "position": Out(max(1, ceil_log2(p.n_beats))),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "step": In(1),
+            "kind": Out(p.kind_width),
+            "is_first": Out(1),
+            "opens_word": Out(1),
+            "closes_word": Out(1),
+            "is_last": Out(1),
+            "position": Out(max(1, ceil_log2(p.n_beats))),
+        }
 
     def circuit(self):
         m = Module()

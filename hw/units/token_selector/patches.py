@@ -28,10 +28,9 @@ class PatchAny(Block):
     latency = 0
     members_doc = {"lanes": "one bit a value", "kind": "the kind of beat", "tokens": "one bit a token of the word"}
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters, lambda p: {"lanes": In(p.n_values), "kind": In(p.kind_width), "tokens": Out(p.word_tokens)}
-        )
+    @staticmethod
+    def members(p):
+        return {"lanes": In(p.n_values), "kind": In(p.kind_width), "tokens": Out(p.word_tokens)}
 
     def circuit(self):
         m = Module()
@@ -62,10 +61,9 @@ class PatchSpread(Block):
     latency = 0
     members_doc = {"tokens": "one bit a token of the word", "kind": "the kind of beat", "lanes": "one bit a value"}
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters, lambda p: {"tokens": In(p.word_tokens), "kind": In(p.kind_width), "lanes": Out(p.n_values)}
-        )
+    @staticmethod
+    def members(p):
+        return {"tokens": In(p.word_tokens), "kind": In(p.kind_width), "lanes": Out(p.n_values)}
 
     def circuit(self):
         m = Module()

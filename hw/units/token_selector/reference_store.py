@@ -43,11 +43,8 @@ class ReferenceStore(Block):
         "mask": "the mask word, from the clock after take_mask until the next one",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         values = data.ArrayLayout(16, p.n_values)
         position = BeatCounter(**p.to_dict()).signature.members["position"].shape
         return {

@@ -105,15 +105,12 @@ class TokenSelector(Block):
         "indices": "selected tokens in ascending order; the closing beat (last) carries their number",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @property
     def latency(self):
         return 3 if self.bounds else 4
 
     @staticmethod
-    def _members(p):
+    def members(p):
         values = {"values": data.ArrayLayout(16, p.n_values)}
         if p.reference == "last":
             inputs = {"current": In(stream.Signature(data.StructLayout({**values, "tau": 16, "restart": 1})))}

@@ -45,28 +45,26 @@ class LaneAccumulator(Block):
         "aligned": "stage 6: the sum at that exponent",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "word": In(p.float_format.width),
-                "row": In(p.float_format.width),
-                "from_row": In(1),
-                "takes_part": In(1),
-                "is_square": In(1),
-                "coefficient": In(p.factor_layout),
-                "maximum_update": In(1),
-                "maximum_start": In(1),
-                "update": In(1),
-                "start": In(1),
-                "bus_exponent": In(p.exponent_width),
-                "maximum_key": Out(p.float_format.width),
-                "exponent": Out(p.exponent_width),
-                "specials": Out(SPECIALS),
-                "aligned": Out(signed(p.aligned_width)),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "word": In(p.float_format.width),
+            "row": In(p.float_format.width),
+            "from_row": In(1),
+            "takes_part": In(1),
+            "is_square": In(1),
+            "coefficient": In(p.factor_layout),
+            "maximum_update": In(1),
+            "maximum_start": In(1),
+            "update": In(1),
+            "start": In(1),
+            "bus_exponent": In(p.exponent_width),
+            "maximum_key": Out(p.float_format.width),
+            "exponent": Out(p.exponent_width),
+            "specials": Out(SPECIALS),
+            "aligned": Out(signed(p.aligned_width)),
+        }
 
     latency = SUM_STAGE
 

@@ -30,16 +30,14 @@ class BusAligner(Block):
         "aligned": "the number there",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "value": In(signed(p.width)),
-                "exponent": In(p.exponent_width),
-                "reference": In(p.exponent_width),
-                "aligned": Out(signed(p.width)),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "value": In(signed(p.width)),
+            "exponent": In(p.exponent_width),
+            "reference": In(p.exponent_width),
+            "aligned": Out(signed(p.width)),
+        }
 
     def circuit(self):
         m = Module()

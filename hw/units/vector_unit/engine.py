@@ -75,11 +75,8 @@ class VectorEngine(Block):
         "engine_key": "engine_total_stage: the largest key of the lanes",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         words = data.ArrayLayout(p.float_format.width, p.n_lanes)
         return {
             "advance": In(1),

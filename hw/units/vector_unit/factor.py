@@ -21,8 +21,9 @@ class Factor(Block):
     Parameters = FactorParameters
     members_doc = {"word": "the word", "factor": "its parts"}
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, lambda p: {"word": In(p.float_format.width), "factor": Out(p.factor_layout)})
+    @staticmethod
+    def members(p):
+        return {"word": In(p.float_format.width), "factor": Out(p.factor_layout)}
 
     def circuit(self):
         m = Module()

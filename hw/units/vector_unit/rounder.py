@@ -45,21 +45,19 @@ class TotalRounder(Block):
         "rounded": "word of the format",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "used": In(1),
-                "is_maximum": In(1),
-                "total": In(signed(p.width)),
-                "exponent": In(p.exponent_width),
-                "specials": In(SPECIALS),
-                "maximum_key": In(p.float_format.width),
-                "single": Out(FP32.width),
-                "rounded": Out(p.float_format.width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "used": In(1),
+            "is_maximum": In(1),
+            "total": In(signed(p.width)),
+            "exponent": In(p.exponent_width),
+            "specials": In(SPECIALS),
+            "maximum_key": In(p.float_format.width),
+            "single": Out(FP32.width),
+            "rounded": Out(p.float_format.width),
+        }
 
     latency = 5
 

@@ -93,11 +93,8 @@ class Totals(Block):
         "rounded": "latency: totals in the format",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(parameters, self._members)
-
     @staticmethod
-    def _members(p):
+    def members(p):
         members = {"advance": In(1), "scope": In(SCOPE_WIDTH), "used": In(1), "is_maximum": In(1)}
         for name, count, width in (("lane", p.n_lanes, p.lane_width), ("engine", p.n_engines, p.engine_width)):
             shapes = {

@@ -43,15 +43,13 @@ class SumTree(Block):
         "total": "their sum, wide enough for any",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "addends": In(data.ArrayLayout(signed(p.width), p.n_inputs)),
-                "total": Out(signed(p.width + ceil_log2(p.n_inputs))),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "addends": In(data.ArrayLayout(signed(p.width), p.n_inputs)),
+            "total": Out(signed(p.width + ceil_log2(p.n_inputs))),
+        }
 
     @property
     def latency(self):
@@ -90,11 +88,9 @@ class MaximumTree(Block):
     Parameters = MaximumTreeParameters
     members_doc = {"advance": "registers move on", "values": "unsigned numbers", "largest": "the largest of them"}
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {"advance": In(1), "values": In(data.ArrayLayout(p.width, p.n_inputs)), "largest": Out(p.width)},
-        )
+    @staticmethod
+    def members(p):
+        return {"advance": In(1), "values": In(data.ArrayLayout(p.width, p.n_inputs)), "largest": Out(p.width)}
 
     @property
     def latency(self):
@@ -155,21 +151,19 @@ class ReductionBus(Block):
         "largest_key": "the largest of them",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "advance": In(1),
-                "exponents": In(data.ArrayLayout(p.exponent_width, p.n_inputs)),
-                "largest_exponent": Out(p.exponent_width),
-                "specials": In(data.ArrayLayout(SPECIALS, p.n_inputs)),
-                "any_special": Out(SPECIALS),
-                "sums": In(data.ArrayLayout(signed(p.width), p.n_inputs)),
-                "total": Out(signed(p.width + ceil_log2(p.n_inputs))),
-                "keys": In(data.ArrayLayout(p.key_width, p.n_inputs)),
-                "largest_key": Out(p.key_width),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {
+            "advance": In(1),
+            "exponents": In(data.ArrayLayout(p.exponent_width, p.n_inputs)),
+            "largest_exponent": Out(p.exponent_width),
+            "specials": In(data.ArrayLayout(SPECIALS, p.n_inputs)),
+            "any_special": Out(SPECIALS),
+            "sums": In(data.ArrayLayout(signed(p.width), p.n_inputs)),
+            "total": Out(signed(p.width + ceil_log2(p.n_inputs))),
+            "keys": In(data.ArrayLayout(p.key_width, p.n_inputs)),
+            "largest_key": Out(p.key_width),
+        }
 
     exponent_latency = 2
     special_latency = 1

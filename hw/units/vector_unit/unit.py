@@ -127,14 +127,9 @@ class VectorUnit(Block):
         "result": "one beat a command, but none for WRITE_BANK and for accumulations without last",
     }
 
-    def __init__(self, **parameters):
-        super().__init__(
-            parameters,
-            lambda p: {
-                "command": In(stream.Signature(p.command_layout)),
-                "result": Out(stream.Signature(p.result_layout)),
-            },
-        )
+    @staticmethod
+    def members(p):
+        return {"command": In(stream.Signature(p.command_layout)), "result": Out(stream.Signature(p.result_layout))}
 
     @property
     def latency(self):

@@ -74,18 +74,17 @@ class ValueLane(Block):
 
     sources = {"elementwise": ElementwiseLane, **dict(FUNCTIONS.values())}
 
-    def __init__(self, **parameters):
-        def members(p):
-            width = p.float_format.width
-            return {
-                "advance": In(1),
-                "operation": In(OPERATION_WIDTH),
-                **{name: In(width) for name in ("a", "b", "c", "row")},
-                **{f"take_{name}": In(1) for name in ("row", "single", *self.sources)},
-                "value": Out(narrow_width(p.float_format)),
-            }
+    def members(self, p):
+        width = p.float_format.width
+        return {
+            "advance": In(1),
+            "operation": In(OPERATION_WIDTH),
+            **{name: In(width) for name in ("a", "b", "c", "row")},
+            **{f"take_{name}": In(1) for name in ("row", "single", *self.sources)},
+            "value": Out(narrow_width(p.float_format)),
+        }
 
-        super().__init__(parameters, members)
+    def prepare(self):
         self.children = {name: source(format=self.format) for name, source in self.sources.items()}
 
     @property
