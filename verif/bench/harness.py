@@ -111,7 +111,8 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, edit=N
     sim = simulator.choose(sim)
     top = block.base_name
     files = emit(block, top)
-    built = simulator.build(edit(files) if edit else files, top, sim, waves, long and sim == "verilator", coverage)
+    with watched(f"building {top} for {sim}"):
+        built = simulator.build(edit(files) if edit else files, top, sim, waves, long and sim == "verilator", coverage)
     with tempfile.TemporaryDirectory(prefix="run-", dir=simulator.BUILD_ROOT) as temporary:
         folder = Path(keep or temporary).resolve()
         try:
@@ -121,7 +122,7 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, edit=N
         job = {**job, "result": str(folder / "result.json"), "progress": str(folder / "progress")}
         (folder / "job.json").write_text(json.dumps(job))
         environment = {"BENCH_JOB": str(folder / "job.json"), "PYTHONPATH": os.getcwd()}
-        with watched(Path(job["progress"]), f"{top} in {sim}"):
+        with watched(f"{top} in {sim}", Path(job["progress"])):
             simulator.simulate(built, top, sim, test_module, folder, environment, waves, coverage)
         if not Path(job["result"]).exists():
             log = (folder / "simulation.log").read_text(errors="replace")

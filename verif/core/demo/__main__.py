@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from golden.core.core import Core
+from golden.spec.counters import COUNTERS
 from hw.cli.arguments import reporting_errors
 from hw.lib.errors import UsageError
 from hw.registry import PRESETS, make_block
@@ -46,7 +47,7 @@ def main(arguments=None):
     phases = make_phases(sizes, head)
     print(f"golden model: {len(phases.program.commands)} commands", flush=True)
     golden = phases.program.results(Core(sizes).execute(phases.program.commands, phases.program.load_beats))
-    print("Verilog: building the simulation, then running it", flush=True)
+    print("Verilog: building the simulation takes some minutes the first time, then it runs", flush=True)
     try:
         session = run_program(block, phases.program, sim=simulator.choose(options.sim))
     except simulator.SimulatorError as error:
@@ -66,7 +67,7 @@ def main(arguments=None):
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.md").write_text(text)
-        _draw(folder / "head.png", sizes, phases, results, session, numbers)
+        _draw(folder / "head.png", head, sizes, phases, results, session, numbers)
     except OSError as error:
         raise UsageError(f"cannot write to the output folder {str(folder)!r}: {error.strerror}") from None
     print(f"{folder / 'report.md'}, {folder / 'head.png'}")
@@ -90,8 +91,10 @@ def _report(head, sizes, phases, results, wrong):
     found, pruning = errors(head, phases, results)
     n, d = head.first.shape[1:]
     lines = [
-        f"One attention head, {n} tokens of {d} elements, on {sizes.n_banks} dot-product units of {sizes.n_lanes} lanes and "
-        f"{sizes.n_banks} engines of {sizes.simd_lanes} lanes; theta = {head.theta:g}; clocks without loads and stores.",
+        f"One attention head, {n} tokens of {d} elements, on {sizes.n_banks} dot-product units of {sizes.n_lanes} lanes "
+        f"and {sizes.n_banks} engines of {sizes.simd_lanes} lanes; theta = {head.theta:g}.",
+        "Clocks are those of the commands between loads and stores, which cannot overlap with them; the next column adds "
+        "a clock for each beat loaded and stored.",
         "",
         table(sizes, phases, results, found),
         "",
@@ -105,18 +108,36 @@ def _report(head, sizes, phases, results, wrong):
     return "\n".join(lines) + "\n"
 
 
-def _draw(path, sizes, phases, results, session, numbers):
+def _draw(path, head, sizes, phases, results, session, numbers):
     try:
         from verif.core.demo.picture import draw  # the only user of matplotlib, which `make demo` installs
     except ImportError as error:
         raise UsageError(f"the picture needs {error.name}: install it, or use make demo, which does") from None
-    spans = {}
-    for name in ("step t+1, dense", "step t+1, masked"):
+    shown = {}
+    counts = {
+        name: dict(zip(COUNTERS, map(int, results[name, "counters"]), strict=True))
+        for name in ("step t+1, dense", "step t+1, masked")
+    }
+    dense = counts["step t+1, dense"]["cycles"]
+    for name, count in counts.items():
         number = numbers[phases.counters[name].command]
         first, end = session.ends[number - 1] + 1, session.ends[number] + 1
         busy = np.flatnonzero(session.busy[first:end, :3].any(axis=1))
-        spans[name] = (first + busy[0], first + busy[-1] + 1)
-    draw(path, sizes, results["mask"].astype(bool), session, spans)
+        cycles, transfers = count["cycles"], phases.transfers[name]
+        shown[name] = {
+            "span": (first + busy[0], first + busy[-1] + 1),
+            "transfers": transfers,
+            "busy": (
+                f"{count['array_beats'] / (sizes.n_banks * cycles):.0%} of the beats used",
+                f"{count['softmax_busy'] / cycles:.0%} busy",
+                f"{count['spmm_terms'] / (sizes.n_banks * cycles):.0%} of the engines' issues used",
+            ),
+            "note": f"{cycles:,} clocks, {dense / cycles:.2f} times as fast; with loads and stores "
+            f"{cycles + transfers:,}, {(dense + phases.transfers['step t+1, dense']) / (cycles + transfers):.2f} times",
+        }
+    n, d = head.first.shape[1:]
+    title = f"Attention head, {n} tokens of {d} elements, on {sizes.n_banks} units of {sizes.n_lanes} lanes"
+    draw(path, title, sizes, results["mask"].astype(bool), session, shown)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The demo's picture: the mask, what each bank has to do, and who was busy when."""
+"""The demo's picture: the mask, the work of each bank, and which unit was busy when."""
 
 import matplotlib
 import numpy as np
@@ -10,36 +10,53 @@ from verif.core.demo.program import MULTIPLIER
 
 matplotlib.use("Agg")
 
-UNITS = ("DPU array", "softmax", "vector unit", "load/store")
-COLOURS = ("#1b6ca8", "#d1793b", "#3f8f5b", "#999999")
+UNITS = ("dot-product units", "softmax", "SIMD engines")
+COLOURS = ("#1b6ca8", "#d1793b", "#3f8f5b")
+TRANSFERS = "#999999"
 
 __all__ = ["draw"]
 
 
-def draw(path, sizes, mask, session, spans):
-    """``spans`` are ``{phase: (first clock, end)}`` of the phases to show."""
+def draw(path, title, sizes, mask, session, phases):
+    """Write the picture. ``phases`` are ``{name: {span, transfers, busy, note}}``.
+
+    ``span`` is (first clock, end) of the commands, ``transfers`` the beats to load and store, ``busy`` the utilisation
+    of each of ``UNITS``, ``note`` what the plot's title says besides the name.
+    """
     figure = pyplot.figure(figsize=(12, 9), layout="constrained")
-    rows = figure.subfigures(2, 1, height_ratios=(3, 2))
-    left, right = rows[0].subplots(1, 2)
+    figure.suptitle(title, fontsize=14)
+    upper, lower = figure.subfigures(2, 1, height_ratios=(3, 2))
+    left, right = upper.subplots(1, 2)
     left.imshow(mask, cmap="Blues", interpolation="nearest")
-    left.set(title=f"mask: {mask.mean():.1%} of the scores are kept", xlabel="key", ylabel="query")
-    bank_map = BankMap(n_columns=mask.shape[1], n_banks=sizes.n_banks, hash="multiplicative", multiplier=MULTIPLIER)
-    loads = mask_to_bitmap(mask, bank_map).sum(axis=(0, 2))
-    right.bar(np.arange(sizes.n_banks), loads, color=COLOURS[0])
-    right.axhline(
-        loads.mean(),
-        color=COLOURS[1],
-        label=f"mean; the fullest bank has {loads.max() / loads.mean():.2f} times as many",
-    )
-    right.set(title="scores of each bank", xlabel="bank", ylabel="scores")
-    right.legend(loc="lower right")
-    axes = np.atleast_1d(rows[1].subplots(len(spans), 1, sharex=True))
-    for axis, (name, (first, end)) in zip(axes, spans.items(), strict=True):
-        for unit, colour in enumerate(COLOURS):
-            edges = np.flatnonzero(np.diff(np.concatenate([[0], session.busy[first:end, unit].astype(np.int8), [0]])))
-            axis.broken_barh(
-                [(begin, stop - begin) for begin, stop in edges.reshape(-1, 2)], (-unit - 0.4, 0.8), color=colour
-            )
-        axis.set(title=name, yticks=[-unit for unit in range(len(UNITS))], yticklabels=UNITS)
+    left.set(title=f"mask: {mask.mean():.1%} of the scores are computed", xlabel="key", ylabel="query")
+    _bank_loads(right, sizes, mask)
+    axes = np.atleast_1d(lower.subplots(len(phases), 1, sharex=True))
+    for axis, (name, phase) in zip(axes, phases.items(), strict=True):
+        _timeline(axis, session, phase)
+        axis.set_title(f"{name}: {phase['note']}")
     axes[-1].set_xlabel("clock")
     figure.savefig(path, dpi=110)
+
+
+def _bank_loads(axis, sizes, mask):
+    """How many scores each bank has, against the mean."""
+    bank_map = BankMap(n_columns=mask.shape[1], n_banks=sizes.n_banks, hash="multiplicative", multiplier=MULTIPLIER)
+    loads = mask_to_bitmap(mask, bank_map).sum(axis=(0, 2))
+    axis.bar(np.arange(sizes.n_banks), loads, color=COLOURS[0])
+    label = f"mean; the fullest bank has {loads.max() / loads.mean():.2f} times as many"
+    axis.axhline(loads.mean(), color=COLOURS[1], label=label)
+    axis.set(title="scores computed by each bank", xlabel="bank", ylabel="scores")
+    axis.legend(loc="lower right")
+
+
+def _timeline(axis, session, phase):
+    """When each unit worked, with its utilisation inside the bar, and loads and stores behind the commands."""
+    first, end = phase["span"]
+    for unit, colour in enumerate(COLOURS):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], session.busy[first:end, unit].astype(np.int8), [0]])))
+        bars = [(begin, stop - begin) for begin, stop in edges.reshape(-1, 2)]
+        axis.broken_barh(bars, (-unit - 0.4, 0.8), color=colour)
+        axis.text(0.01 * end, -unit, phase["busy"][unit], color="white", va="center", fontsize=9)
+    axis.broken_barh([(end - first, phase["transfers"])], (-len(UNITS) - 0.4, 0.8), color=TRANSFERS)
+    axis.text(end - first, -len(UNITS), f" {phase['transfers']:,}", va="center", fontsize=9)
+    axis.set(yticks=[-row for row in range(len(UNITS) + 1)], yticklabels=[*UNITS, "loads and stores"])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from golden.program.assembler import Program
+from golden.spec.sizes import words_for
 
 __all__ = ["MULTIPLIER", "Head", "Phases", "attention", "head_of", "make_phases"]
 
@@ -36,6 +37,7 @@ class Phases:
 
     program: Program
     counters: dict = field(default_factory=dict)
+    transfers: dict = field(default_factory=dict)  # beats that a phase needs loaded before it and stored after it
     results: dict = field(default_factory=dict)
     layers: dict = field(default_factory=dict)  # inputs and weights of the layers behind attention, FP16 words
 
@@ -48,9 +50,10 @@ class Phases:
         """A phase begins: the counters start from zero."""
         self.program.clear(counters=True)
 
-    def end(self, name):
-        """The phase is over: its counters, to be found by name."""
+    def end(self, name, transfers):
+        """The phase is over: its counters, and how many beats it needs loaded and stored, to be found by name."""
         self.counters[name] = self.program.store_counters()
+        self.transfers[name] = transfers
 
 
 def make_phases(sizes, head, seed=0):
@@ -62,28 +65,35 @@ def make_phases(sizes, head, seed=0):
 
 
 def attention(phases, head):
-    """Step t dense, with the mask and what each row keeps; step t + 1 under that mask, with and without the mass."""
+    """Step t dense, which makes the mask and the retained mass of rows; then step t + 1 under the mask."""
     program = phases.program
     n, d = head.first.shape[1:]
     scale = d**-0.5
     program.load_mask(np.ones((1, n), bool), 0, MULTIPLIER)
+    mask_beats = len(program.load_beats)
     query, keys, values = _load(program, head.first)
+    beats = len(program.load_beats) - mask_beats + _row_beats(program, query)
     phases.begin()
-    kept = program.softmax(program.sddmm(query, keys), scale, head.theta, mask_out=1)
-    output = program.spmm(kept, values)
-    phases.end("step t, dense, makes the mask")
+    probabilities = program.softmax(program.sddmm(query, keys), scale, head.theta, mask_out=1)
+    output = program.spmm(probabilities, values)
+    phases.end("step t, dense, makes the mask", beats)
     phases.results |= {
         "mask": program.store_mask(1, n, n, MULTIPLIER),
         "mass": program.store_mass(n),
         "dense": program.store_rows(output),
     }
     _load(program, head.second, query, keys, values)
-    for name, mask, use_mass in (("dense", 0, False), ("masked", 1, False), ("masked, kept mass", 1, True)):
+    for name, mask, use_mass in (("dense", 0, False), ("masked", 1, False), ("masked, retained mass", 1, True)):
         phases.begin()
         scores = program.sddmm(query, keys, mask=mask, at=0)
         program.spmm(program.softmax(scores, scale, use_mass=use_mass, at=0), values, into=output)
-        phases.end(f"step t+1, {name}")
+        phases.end(f"step t+1, {name}", beats)
         phases.results[f"step t+1, {name}"] = program.store_rows(output)
+
+
+def _row_beats(program, matrix):
+    """Beats of a STORE of all rows."""
+    return matrix.n_rows * words_for(matrix.n, program.sizes.row_word)
 
 
 def _load(program, head, query=None, keys=None, values=None):
@@ -98,6 +108,7 @@ def _load(program, head, query=None, keys=None, values=None):
 def _layers(phases, head, rng):
     """The output projection and an FFN with GELU, on the attention's output, with random weights."""
     program, d = phases.program, head.first.shape[2]
+    beats_before = len(program.load_beats)
     width = min(4 * d, program.sizes.max_dim // 4)
     shapes = {"projection": (d, width), "fc1": (width, 4 * width), "fc2": (4 * width, width)}
     for name, shape in shapes.items():
@@ -106,11 +117,14 @@ def _layers(phases, head, rng):
         phases.layers[name] = weights, bias
     loaded = {name: program.load_weights(*words) for name, words in phases.layers.items()}
     source = program.load_rows(head.first[0])
+    beats = len(program.load_beats) - beats_before
     rows = None
     for gated in (False, True):
         if gated:
             program.ctr(head.latents[0], 0.0, restart=True)
+            beats_before = len(program.load_beats)
             program.ctr(head.latents[1], head.tau)
+            beats += len(program.load_beats) - beats_before
             phases.results["tokens"] = program.store_tokens()
         phases.begin()
         rows = rows or [None] * 4
@@ -119,5 +133,5 @@ def _layers(phases, head, rng):
         rows[2] = program.elementwise("gelu", rows[1], gated=gated, into=rows[2])
         rows[3] = program.matmul(rows[2], loaded["fc2"], gated, rows[3])
         name = f"projection and FFN, {'selected' if gated else 'all'} rows"
-        phases.end(name)
+        phases.end(name, beats + _row_beats(program, rows[3]))
         phases.results[name] = program.store_rows(rows[3])
