@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["CoreSizes", "words_for"]
+__all__ = ["CoreSizes", "DerivedSizes", "words_for"]
 
 
 def words_for(elements, word):
@@ -10,25 +10,19 @@ def words_for(elements, word):
     return -(-elements // word)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CoreSizes:
-    n_banks: int = 4
-    n_lanes: int = 4
-    simd_lanes: int = 4
-    max_tokens: int = 64
-    max_head_dim: int = 16
-    max_dim: int = 32
-    run_ahead: int = 8
-    imem_depth: int = 512
-    wmem_depth: int = 256
-    vmem_depth: int = 64
-    omem_depth: int = 1024
-    n_masks: int = 2
-    latent_width: int = 8
-    latent_height: int = 8
-    channels: int = 3
-    patch: int = 2
-    reference: str = "last"
+class DerivedSizes:
+    """What follows from the sizes of a core; each property needs no other sizes than it reads.
+
+    So the parameters of a part of the core, which have some of the sizes only, have the properties that follow from
+    these.
+    """
+
+    n_banks: int
+    n_lanes: int
+    simd_lanes: int
+    max_tokens: int
+    max_dim: int
+    n_masks: int
 
     @property
     def row_word(self):
@@ -83,3 +77,26 @@ class CoreSizes:
     def slots_of(self, n_keys):
         """Keys a bank for n_keys keys: a power of two, so that every bank has as many."""
         return (1 << max(self.n_banks - 1, n_keys - 1).bit_length()) // self.n_banks
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreSizes(DerivedSizes):
+    """The sizes of a core."""
+
+    n_banks: int = 4
+    n_lanes: int = 4
+    simd_lanes: int = 4
+    max_tokens: int = 64
+    max_head_dim: int = 16
+    max_dim: int = 32
+    run_ahead: int = 8
+    imem_depth: int = 512
+    wmem_depth: int = 256
+    vmem_depth: int = 64
+    omem_depth: int = 1024
+    n_masks: int = 2
+    latent_width: int = 8
+    latent_height: int = 8
+    channels: int = 3
+    patch: int = 2
+    reference: str = "last"
