@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Value
 from amaranth.lib import wiring
@@ -34,6 +35,11 @@ class Block(wiring.Component):
     """Clocks from a beat to its result; None where that depends on what the block is told to do."""
     interval = 1
     """Clocks from one accepted beat to the next."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Parameters and ports are attributes that a type checker cannot know."""
 
     def __init_subclass__(cls, **options):
         """``help()`` and editors show the parameters by name, with their types and defaults."""
