@@ -61,12 +61,12 @@ class Core(Block):
 
     def circuit(self):
         m = Module()
-        values = self.parameters.values()
-        m.submodules.controller = self._controller = controller = Controller(**values)
-        m.submodules.array = array = ArrayController(**values)
-        m.submodules.softmax = softmax = SoftmaxController(**values)
-        m.submodules.vector = vector = VectorController(**values)
-        m.submodules.load_store = self._load_store = load_store = LoadStore(**values)
+        p = self.parameters
+        m.submodules.controller = self._controller = controller = Controller.for_core(p)
+        m.submodules.array = array = ArrayController.for_core(p)
+        m.submodules.softmax = softmax = SoftmaxController.for_core(p)
+        m.submodules.vector = vector = VectorController.for_core(p)
+        m.submodules.load_store = self._load_store = load_store = LoadStore.for_core(p)
         connect(m, flipped(self.commands), controller.commands)
         connect(m, flipped(self.load), load_store.load)
         connect(m, flipped(self.store), load_store.store)
@@ -116,9 +116,9 @@ class Core(Block):
 
     def _rows(self, m, array, vector):
         """IMEM."""
-        sizes, load_store = self.parameters.sizes, self._load_store
+        p, load_store = self.parameters, self._load_store
         m.submodules.imem = imem = SharedMemory(
-            depth=self.imem_depth, part_width=16 * sizes.row_part, n_parts=sizes.row_parts, n_readers=2, n_writers=3
+            depth=self.imem_depth, part_width=16 * p.row_part, n_parts=p.row_parts, n_readers=2, n_writers=3
         )
         for index, reader in enumerate((array, vector)):
             self._read(m, imem, index, reader.imem_address, reader.imem_word)
@@ -155,14 +155,10 @@ class Core(Block):
 
     def _masks(self, m, array, softmax, vector):
         """Mask rows, bank by bank, in the order of the hash."""
-        sizes, load_store = self.parameters.sizes, self._load_store
-        width = self.n_banks * sizes.key_slots
+        p, load_store = self.parameters, self._load_store
+        width = self.n_banks * p.key_slots
         m.submodules.masks = masks = SharedMemory(
-            depth=sizes.mask_rows,
-            part_width=width // sizes.mask_pieces,
-            n_parts=sizes.mask_pieces,
-            n_readers=3,
-            n_writers=2,
+            depth=p.mask_rows, part_width=width // p.mask_pieces, n_parts=p.mask_pieces, n_readers=3, n_writers=2
         )
         for index, reader in enumerate((array, vector, softmax)):
             self._read(m, masks, index, reader.mask_address, reader.mask_row)
@@ -172,9 +168,7 @@ class Core(Block):
         m.d.comb += [
             load_store.mask_base.eq(Mux(mask == 0, 0, 1 + (mask - 1).as_unsigned() * self.max_tokens)),
             masks.write_0.payload.address.eq(load_store.write_address),
-            masks.write_0.payload.data.eq(
-                load_store.write_data[: width // sizes.mask_pieces].replicate(sizes.mask_pieces)
-            ),
+            masks.write_0.payload.data.eq(load_store.write_data[: width // p.mask_pieces].replicate(p.mask_pieces)),
             masks.write_0.payload.enable.eq(1 << load_store.write_part),
             masks.write_0.valid.eq(load_store.write & self._wants[Memory.MASK]),
             masks.direct_enable.eq(load_store.read & self._wants[Memory.MASK]),

@@ -15,11 +15,7 @@ def _address(depth):
 def imem_write(p):
     """A word of IMEM, of which only the enabled parts are written: part i has elements i * row_part and following."""
     return data.StructLayout(
-        {
-            "address": _address(p.imem_depth),
-            "values": data.ArrayLayout(FP16.width, p.row_word),
-            "enable": p.sizes.row_parts,
-        }
+        {"address": _address(p.imem_depth), "values": data.ArrayLayout(FP16.width, p.row_word), "enable": p.row_parts}
     )
 
 

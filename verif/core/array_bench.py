@@ -16,15 +16,14 @@ __all__ = ["ArrayProgram", "connect"]
 def connect(player):
     """The ends of an array path for :mod:`verif.core.path_bench`."""
     p, shapes = player.block.parameters, player.shapes
-    sizes = p.sizes
 
     def parts(write):
         words = join(*((0 if value is None else value, 16) for value in write["values"]))
         enable = write["enable"] or 0
-        width = 16 * sizes.row_part
-        for part in range(sizes.row_parts):
+        width = 16 * p.row_part
+        for part in range(p.row_parts):
             if enable >> part & 1:
-                elements = write["values"][part * sizes.row_part : (part + 1) * sizes.row_part]
+                elements = write["values"][part * p.row_part : (part + 1) * p.row_part]
                 value = None if None in elements else words >> width * part & ((1 << width) - 1)
                 yield part, write["address"], value
 
@@ -34,7 +33,7 @@ def connect(player):
 
     return [
         MemoryReadPort(player, "imem", "imem_address", "imem_word", 16 * p.row_word),
-        MemoryReadPort(player, "mask", "mask_address", "mask_row", p.n_banks * sizes.key_slots),
+        MemoryReadPort(player, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
         WriteStream(player, "parts", "imem_write", shapes["imem_write"], parts),
         WriteStream(player, "values", "value_write", shapes["value_write"], lanes),
         WriteMonitor(player, "scores", "score_write", shapes["score_write"], p.n_banks),
@@ -147,7 +146,7 @@ class ArrayProgram:
 
     def matmul(self, *, n_rows=None, n_in=None, n_out=None, bias=None, gated=None, **options):
         """Rows times weights."""
-        p, sizes = self.parameters, self.parameters.sizes
+        p = self.parameters
         bias = bool(self.rng.integers(2)) if bias is None else bias
         gated = bool(self.rng.integers(2)) if gated is None else gated
         n_in = n_in or self._pick(1, p.max_dim)
@@ -176,7 +175,7 @@ class ArrayProgram:
             "bank_address": bank_address,
         }
         core_array.matmul(self.memories, Command(**command), active)
-        n_parts = slots * p.n_banks // sizes.row_part
+        n_parts = slots * p.n_banks // p.row_part
         rows = []
         for row in active:
             first = destination + int(row) * stride
@@ -184,10 +183,7 @@ class ArrayProgram:
             assert words.defined.all()
             parts = pack(words.data.reshape(n_parts, -1), 16)
             rows.append(
-                [
-                    ["parts", index % sizes.row_parts, first + index // sizes.row_parts, part]
-                    for index, part in enumerate(parts)
-                ]
+                [["parts", index % p.row_parts, first + index // p.row_parts, part] for index, part in enumerate(parts)]
             )
         n_read = words_for(n_in, p.row_word)
         allowed = {"imem": [n * n_read for n in range(len(active) + 1)]}
@@ -195,7 +191,7 @@ class ArrayProgram:
 
     def project(self, *, n_rows=None, n_in=None, n_out=None, bias=None, values=None, **options):
         """All rows times weights, into keys or values."""
-        p, sizes, rng = self.parameters, self.parameters.sizes, self.rng
+        p, rng = self.parameters, self.rng
         bias = bool(rng.integers(2)) if bias is None else bias
         values = bool(rng.integers(2)) if values is None else values
         depth, lanes = (p.vmem_depth, p.simd_lanes) if values else (p.wmem_depth, p.n_lanes)
@@ -205,7 +201,7 @@ class ArrayProgram:
             n_out = given[2] or self._pick(1, p.max_head_dim)
             n_rows = given[0] or self._pick(1, self._most_rows(n_in))
             n_weights = (words_for(n_in, p.n_lanes) + bias) * words_for(n_out, p.n_banks)
-            slots, chunks = sizes.slots_of(n_rows), words_for(n_out, lanes)
+            slots, chunks = p.slots_of(n_rows), words_for(n_out, lanes)
             if slots * chunks <= depth and n_weights + slots * chunks * (not values) <= p.wmem_depth:
                 break
         place, load = self._rows(n_rows, n_in)
@@ -253,7 +249,7 @@ class ArrayProgram:
         self, *, n_rows=None, n_in=None, n_keys=None, density=None, gated=None, mask=None, reads_keys=False, **options
     ):
         """Scores under a mask; with ``reads_keys`` of rows that pick elements of the keys that were projected last."""
-        p, sizes, rng = self.parameters, self.parameters.sizes, self.rng
+        p, rng = self.parameters, self.rng
         gated = bool(rng.integers(2)) if gated is None else gated
         mask = int(rng.integers(p.n_masks)) if mask is None else mask
         weights = []
@@ -262,9 +258,9 @@ class ArrayProgram:
             n_in = min(words_for(n_out, p.n_lanes) * p.n_lanes, p.max_dim)
         n_in = n_in or self._pick(1, p.max_head_dim)
         beats = words_for(n_in, p.n_lanes)
-        while not n_keys or beats * sizes.slots_of(n_keys) > p.wmem_depth:
+        while not n_keys or beats * p.slots_of(n_keys) > p.wmem_depth:
             n_keys = self._pick(1, p.max_tokens)
-        slots = sizes.slots_of(n_keys)
+        slots = p.slots_of(n_keys)
         n_rows = n_rows or self._pick(1, min(self._most_rows(n_in), p.omem_depth // slots))
         if reads_keys:
             n_rows = min(n_in, self._most_rows(n_in), p.omem_depth // slots)
@@ -332,7 +328,7 @@ class ArrayProgram:
     def _bitmap(self, n_rows, density):
         """Rows of bits, of slots without keys as well: some empty, some full, some of one bank."""
         p, rng = self.parameters, self.rng
-        shape = n_rows, p.n_banks, p.sizes.key_slots
+        shape = n_rows, p.n_banks, p.key_slots
         if density is not None:
             return rng.random(shape) < density
         bitmap = rng.random(shape) < rng.random((n_rows, 1, 1))

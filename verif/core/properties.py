@@ -161,7 +161,7 @@ def answers(c, block):
     obey(c, block.commands)
     c.assume((block.done & ~busy) == 0)
     # No deadlock: units that are done never keep a command waiting.
-    longest = CommandChecker(**block.parameters.values()).latency + 3
+    longest = CommandChecker.for_core(block.parameters).latency + 3
     waits = Signal(range(longest + 2))
     m.d.sync += waits.eq(Mux(block.commands.ready | (busy != 0), 0, waits + (waits <= longest)))
     c.claim(f"with no unit at work, the next command is taken within {longest} clocks", waits < longest)
@@ -171,7 +171,7 @@ def answers(c, block):
     c.cover("an error is cleared", (c.register(error, "error_before") != 0) & (error == 0))
 
 
-SMALLEST_CORE = {
+SMALLEST = {
     "n_banks": 2,
     "n_lanes": 1,
     "simd_lanes": 1,
@@ -182,10 +182,6 @@ SMALLEST_CORE = {
     "wmem_depth": 4,
     "vmem_depth": 4,
     "omem_depth": 4,
-    "latent_width": 2,
-    "latent_height": 1,
-    "channels": 1,
-    "patch": 1,
 }
 
 PROPERTIES = [
@@ -211,7 +207,7 @@ PROPERTIES = [
         "core",
         "controller: one command a unit, errors stick, no row is read before its writer has done it",
         Controller,
-        [SMALLEST_CORE],
+        [SMALLEST],
         controls,
         free=(ChainingChecker, CommandChecker),
     ),
@@ -219,7 +215,7 @@ PROPERTIES = [
         "core",
         "controller with its checks: no deadlock, every error code is reached and can be cleared",
         Controller,
-        [SMALLEST_CORE],
+        [SMALLEST],
         answers,
         reach=40,
     ),

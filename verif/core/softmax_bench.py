@@ -13,7 +13,7 @@ def connect(player):
     """The ends of a softmax path for :mod:`verif.core.path_bench`."""
     p, shapes = player.block.parameters, player.shapes
     return [
-        MemoryReadPort(player, "mask", "mask_address", "mask_row", p.n_banks * p.sizes.key_slots),
+        MemoryReadPort(player, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
         Direct(player, "scores", "score_read", "score_word", shapes["score_read"], 16, p.n_banks),
         Direct(player, "mass", "mass_read", "mass_word", shapes["mass_read"], 16, 1),
         WriteMonitor(player, "probabilities", "probability_write", shapes["probability_write"], p.n_banks),
@@ -36,9 +36,8 @@ class SoftmaxProgram:
     def run(self, *, n_rows=None, n_keys=None, kind=None, density=None, gated=None, mask=None, **options):
         """A run; what is not given is chosen at random. ``kind``: plain, make_mask or use_mass."""
         p, rng = self.parameters, self.rng
-        sizes = p.sizes
         n_keys = n_keys or int(rng.integers(1, p.max_tokens + 1))
-        slots = sizes.slots_of(n_keys)
+        slots = p.slots_of(n_keys)
         most = min(p.max_tokens, p.omem_depth // slots)
         n_rows = n_rows or int(rng.integers(1, most + 1))
         gated = bool(rng.integers(2)) if gated is None else gated
@@ -54,7 +53,7 @@ class SoftmaxProgram:
         bitmap = self._bitmap(n_rows, density) if mask else np.repeat(self._bitmap(1, density), n_rows, axis=0)
         words = pack(bitmap.reshape(n_rows, -1), 1)
         load = [["mask", 0, mask_word(p, mask, row), words[row]] for row in range(n_rows if mask else 1)]
-        bitmap = (bitmap & (np.arange(sizes.key_slots) < slots))[active]
+        bitmap = (bitmap & (np.arange(p.key_slots) < slots))[active]
 
         steps = walk(bitmap)
         longest = int(np.bincount(steps.row, minlength=1).max()) if len(steps.row) else 1
@@ -124,7 +123,7 @@ class SoftmaxProgram:
     def _bitmap(self, n_rows, density):
         """Some rows empty, some full, some with one bank only."""
         p, rng = self.parameters, self.rng
-        shape = n_rows, p.n_banks, p.sizes.key_slots
+        shape = n_rows, p.n_banks, p.key_slots
         if density is not None:
             return rng.random(shape) < density
         bitmap = rng.random(shape) < rng.random((n_rows, 1, 1))

@@ -12,6 +12,7 @@ from hw.emit.package import build_package
 from hw.top.array.controller import ArrayController
 from hw.top.array.plan import query_beats
 from hw.top.rows.row_sequencer import RowSequencer
+from hw.top.parameters import CoreParameters
 from verif.campaigns import lint
 from verif.core.array_bench import ArrayProgram
 from verif.core.path_bench import run_path
@@ -77,8 +78,9 @@ def check_counters(block, run, found):
 @pytest.mark.parametrize("parameters", CASES)
 def test_commands(parameters):
     """Commands of all kinds, in any order; some are cut off by a reset, and the next one must not notice."""
-    block = ArrayController(**parameters)
-    program = ArrayProgram(block.parameters, SEED)
+    core = CoreParameters(**parameters)
+    block = ArrayController.for_core(core)
+    program = ArrayProgram(core, SEED)
     runs = [
         program.matmul(gated=True, n_rows=1),
         program.sddmm(density=0),
@@ -106,16 +108,17 @@ def product_beats(block, command):
     has_bias = bool(command["flags"] & FLAGS["bias"])
     beats = words_for(command["n_in"], p.n_lanes) + has_bias
     n_words = words_for(command["n_in"], p.row_word)
-    return beats, n_words + (beats > n_words * query_beats(p.sizes))
+    return beats, n_words + (beats > n_words * query_beats(p))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"max_tokens": 64}, POINTS[3][1]], ids=str)
 def test_products_lose_no_clock(parameters):
     """A row takes its slots times its beats, even if that is one clock; only the first one's words are waited for."""
-    block = ArrayController(**parameters)
+    core = CoreParameters(**parameters)
+    block = ArrayController.for_core(core)
     p = block.parameters
-    program = ArrayProgram(p, SEED)
+    program = ArrayProgram(core, SEED)
     lanes, banks, word = p.n_lanes, p.n_banks, p.row_word
     sizes = [(lanes, banks, False), (lanes, 1, True), (word, banks, False), (word, banks, True)]
     sizes.append((p.max_dim, p.max_dim, True))
@@ -137,8 +140,9 @@ def test_products_lose_no_clock(parameters):
 @pytest.mark.slow
 @pytest.mark.parametrize("run_ahead", [0, 8])
 def test_scores_take_the_clocks_of_the_schedule(run_ahead):
-    block = ArrayController(max_tokens=64, run_ahead=run_ahead)
-    program = ArrayProgram(block.parameters, SEED)
+    core = CoreParameters(max_tokens=64, run_ahead=run_ahead)
+    block = ArrayController.for_core(core)
+    program = ArrayProgram(core, SEED)
     runs = [
         program.sddmm(n_rows=n_rows, n_in=n_in, n_keys=64, density=density, gated=False, mask=1)
         for n_rows, n_in, density in ((1, 4, 1), (60, 16, 0.4), (60, 4, 0.4), (60, 7, 0.9), (64, 4, 0.02))
@@ -162,9 +166,10 @@ def test_scores_take_the_clocks_of_the_schedule(run_ahead):
 @pytest.mark.slow
 def test_projections_lose_no_clock():
     """Each group of a row takes its beats, and an empty one a clock; then the last tile goes through the aligner."""
-    block = ArrayController(max_tokens=64)
+    core = CoreParameters(max_tokens=64)
+    block = ArrayController.for_core(core)
     p = block.parameters
-    program = ArrayProgram(p, SEED)
+    program = ArrayProgram(core, SEED)
     runs = [
         program.project(n_rows=n_rows, n_in=n_in, n_out=n_out, bias=bias, values=values)
         for n_rows, n_in, n_out, bias in ((64, 32, 16, False), (64, 4, 16, False), (40, 16, 13, True))
@@ -175,17 +180,18 @@ def test_projections_lose_no_clock():
     for run, found in zip(runs, result["runs"], strict=True):
         command = run["command"]
         beats, transfers = product_beats(block, command)
-        items = p.n_banks * p.sizes.slots_of(command["n_rows"]) * words_for(command["n_out"], p.n_banks)
+        items = p.n_banks * p.slots_of(command["n_rows"]) * words_for(command["n_out"], p.n_banks)
         full = command["n_rows"] * words_for(command["n_out"], p.n_banks)
-        inverse = p.sizes.hash_width + 1
+        inverse = p.hash_width + 1
         most = full * beats + (items - full) + inverse + block.latency + transfers + 2 * p.n_banks + 8
         assert full * beats < found["clocks"] <= most, run["name"]
 
 
 @pytest.mark.slow
 def test_waiting_units_are_counted():
-    block = ArrayController(max_tokens=30, run_ahead=0)
-    program = ArrayProgram(block.parameters, SEED)
+    core = CoreParameters(max_tokens=30, run_ahead=0)
+    block = ArrayController.for_core(core)
+    program = ArrayProgram(core, SEED)
     sizes = {"n_rows": 30, "n_in": 4, "gated": False}
     runs = [
         program.matmul(**sizes, n_out=8, bias=False, stall={"writes": "rare"}),
@@ -203,5 +209,8 @@ def test_waiting_units_are_counted():
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [POINTS[0][1], POINTS[1][1], POINTS[3][1], POINTS[4][1]], ids=str)
 def test_verilog_is_clean(parameters):
-    report = lint.lint(build_package({"array_controller": ArrayController(**parameters)}), ["array_controller"])
+    report = lint.lint(
+        build_package({"array_controller": ArrayController.for_core(CoreParameters(**parameters))}),
+        ["array_controller"],
+    )
     assert {tool: found for tool, found in report.items() if found} == {}

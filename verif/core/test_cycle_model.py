@@ -11,6 +11,7 @@ from golden.units.hash_bank_mapper import BankMap, bank_counts, sddmm_cycles
 from hw.top.array.controller import ArrayController
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
+from hw.top.parameters import CoreParameters
 from verif.bench import datasets
 from verif.core.array_bench import ArrayProgram
 from verif.core.path_bench import run_path
@@ -99,8 +100,9 @@ def test_real_heads():
 )
 def test_softmax_row_by_row(parameters):
     """The softmax path's Verilog hands over every row in the clock that the model says."""
-    block = SoftmaxController(**parameters)
-    program = SoftmaxProgram(block.parameters, 1)
+    core = CoreParameters(**parameters)
+    block = SoftmaxController.for_core(core)
+    program = SoftmaxProgram(core, 1)
     kinds = [(kind, density) for kind in ("plain", "make_mask") for density in (0, 0.1, 0.4, 1, None)]
     runs = [
         program.run(kind=kind, density=density, n_rows=24, n_keys=block.max_tokens, gated=False)
@@ -109,7 +111,7 @@ def test_softmax_row_by_row(parameters):
     found = run_path(block, "verif.core.softmax_bench", runs, seed=1)
     assert not found["messages"], found["messages"]
     latencies = Latencies(softmax=block.latency + 1)
-    timing = CoreTiming(block.parameters.sizes, latencies)
+    timing = CoreTiming(core.sizes, latencies)
     for (kind, _), run, result in zip(kinds, runs, found["runs"], strict=True):
         counts = np.zeros((run["n_active"], block.n_banks), int)
         for row, writes in enumerate(run["rows"]):
@@ -131,10 +133,11 @@ def test_softmax_row_by_row(parameters):
 )
 def test_vector_unit_row_by_row(parameters):
     """SPMM and ELEMENTWISE on the vector path's Verilog."""
-    block = VectorController(**parameters)
-    program = VectorProgram(block.parameters, 1)
+    core = CoreParameters(**parameters)
+    block = VectorController.for_core(core)
+    program = VectorProgram(core, 1)
     common = {"n_rows": 20, "gated": False, "beside": False}
-    sizes = block.parameters.sizes
+    sizes = core.sizes
     head, dim = block.max_head_dim, block.max_dim
     spmm = [
         program.spmm(density=density, n_in=n_in, n_keys=block.max_tokens, **common)
@@ -186,9 +189,10 @@ def test_vector_unit_row_by_row(parameters):
 )
 def test_array_row_by_row(parameters):
     """SDDMM and MATMUL on the array path's Verilog; PROJECT, of which all rows are done together, to a few clocks."""
-    block = ArrayController(**parameters)
+    core = CoreParameters(**parameters)
+    block = ArrayController.for_core(core)
     p = block.parameters
-    program = ArrayProgram(p, 1)
+    program = ArrayProgram(core, 1)
     head, dim, banks = p.max_head_dim, p.max_dim, p.n_banks
     sampled = (20, 1, 0.4, 1), (16, head, 0.4, 1), (20, head, 0.05, 1), (12, 1, 1, 0)
     runs = [
@@ -203,7 +207,7 @@ def test_array_row_by_row(parameters):
     found = run_path(block, "verif.core.array_bench", runs, seed=1)
     assert not found["messages"], found["messages"]
     array = block._array.parameters
-    timing = CoreTiming(p.sizes, Latencies(score=1 + array.plan.latency))
+    timing = CoreTiming(core.sizes, Latencies(score=1 + array.plan.latency))
     for run, result in zip(runs, found["runs"], strict=True):
         command = run["command"]
         has_bias = bool(command["flags"] & FLAGS["bias"])

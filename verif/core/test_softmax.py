@@ -6,6 +6,7 @@ import pytest
 
 from hw.emit.package import build_package
 from hw.top.softmax.controller import SoftmaxController
+from hw.top.parameters import CoreParameters
 from verif.campaigns import lint
 from verif.core.path_bench import run_path
 from verif.core.softmax_bench import SoftmaxProgram
@@ -31,8 +32,9 @@ CASES = [
 @pytest.mark.parametrize("parameters", CASES)
 def test_commands(parameters):
     """Runs of all kinds, in any order; some are cut off by a reset, and the next one must not notice."""
-    block = SoftmaxController(**parameters)
-    program = SoftmaxProgram(block.parameters, SEED)
+    core = CoreParameters(**parameters)
+    block = SoftmaxController.for_core(core)
+    program = SoftmaxProgram(core, SEED)
     runs = [program.run(gated=True, n_rows=1), program.run(density=0)]
     for stall in ("none", "random", "bursty"):
         for limit in ("all", "random", "bursty"):
@@ -48,8 +50,9 @@ def test_commands(parameters):
 @pytest.mark.slow
 def test_no_clock_is_lost():
     """A row of c steps takes c clocks; the first ones wait for two rows' last steps, and a mask row for one clock."""
-    block = SoftmaxController(max_tokens=64, omem_depth=800)
-    program = SoftmaxProgram(block.parameters, SEED)
+    core = CoreParameters(max_tokens=64, omem_depth=800)
+    block = SoftmaxController.for_core(core)
+    program = SoftmaxProgram(core, SEED)
     common = {"n_rows": 24, "n_keys": 64, "gated": False}
     runs = [
         program.run(kind=kind, density=density, **common)
@@ -69,8 +72,9 @@ def test_no_clock_is_lost():
 @pytest.mark.slow
 def test_a_slow_mask_memory_holds_up_everything():
     """So few mask rows are taken that the unit, its queue and its buffers fill, and the walk has to wait."""
-    block = SoftmaxController(n_banks=8, max_tokens=128, omem_depth=2048, n_masks=3, **LATENT)
-    program = SoftmaxProgram(block.parameters, SEED)
+    core = CoreParameters(n_banks=8, max_tokens=128, omem_depth=2048, n_masks=3, **LATENT)
+    block = SoftmaxController.for_core(core)
+    program = SoftmaxProgram(core, SEED)
     common = {"n_rows": 128, "n_keys": 128, "kind": "make_mask", "stall": {"writes": "rare"}}
     runs = [program.run(gated=False, density=density, **common) for density in (0.002, 0.02)]
     result = run_path(block, SETUP, runs, seed=SEED)
@@ -81,5 +85,8 @@ def test_a_slow_mask_memory_holds_up_everything():
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [POINTS[0][1], POINTS[1][1], POINTS[3][1]], ids=str)
 def test_verilog_is_clean(parameters):
-    report = lint.lint(build_package({"softmax_controller": SoftmaxController(**parameters)}), ["softmax_controller"])
+    report = lint.lint(
+        build_package({"softmax_controller": SoftmaxController.for_core(CoreParameters(**parameters))}),
+        ["softmax_controller"],
+    )
     assert {tool: found for tool, found in report.items() if found} == {}

@@ -10,6 +10,7 @@ from hw.top.vector.controller import VectorController
 from hw.top.vector.layer_norm_controller import LayerNormController
 from hw.top.vector.row_reader import RowReader
 from hw.top.vector.row_writer import RowWriter
+from hw.top.parameters import CoreParameters
 from verif.campaigns import lint
 from verif.core.path_bench import run_path
 from verif.core.vector_bench import VectorProgram
@@ -82,8 +83,9 @@ def busy(found):
 @pytest.mark.parametrize("parameters", CASES)
 def test_commands(parameters):
     """Runs of all kinds, in any order; some are cut off by a reset, and the next one must not notice."""
-    block = VectorController(**parameters)
-    program = VectorProgram(block.parameters, SEED)
+    core = CoreParameters(**parameters)
+    block = VectorController.for_core(core)
+    program = VectorProgram(core, SEED)
     kinds = [program.spmm, program.elementwise, program.layer_norm]
     runs = [program.spmm(gated=True, n_rows=1), program.spmm(density=0), *(kind(n_rows=1) for kind in kinds)]
     runs += [program.spmm(how=how, beside=False, density=0.5) for how in ("words", "values_before")]
@@ -101,9 +103,10 @@ def test_commands(parameters):
 @pytest.mark.slow
 def test_no_clock_is_lost():
     """One command a clock, from row to row too; two clocks for a word of two operands."""
-    block = VectorController(n_lanes=2, simd_lanes=2, max_tokens=32, omem_depth=800, imem_depth=600, vmem_depth=128)
-    norm = LayerNormController(**block.parameters.values())
-    program = VectorProgram(block.parameters, SEED)
+    core = CoreParameters(n_lanes=2, simd_lanes=2, max_tokens=32, omem_depth=800, imem_depth=600, vmem_depth=128)
+    block = VectorController.for_core(core)
+    norm = LayerNormController.for_core(core)
+    program = VectorProgram(core, SEED)
     common = {"n_rows": 12, "gated": False, "beside": False}
     runs = [
         program.spmm(density=density, n_in=n_in, n_keys=32, **common) for density in (0, 0.2, 1) for n_in in (3, 16)
@@ -132,8 +135,9 @@ def test_no_clock_is_lost():
 @pytest.mark.parametrize("writes", ["rare", "bursty"])
 def test_a_slow_imem_holds_up_everything(writes):
     """More rows than the path holds wait for their writes, and values are written beside them."""
-    block = VectorController(n_lanes=2, simd_lanes=2, max_tokens=64, omem_depth=800, imem_depth=600, max_head_dim=8)
-    program = VectorProgram(block.parameters, SEED)
+    core = CoreParameters(n_lanes=2, simd_lanes=2, max_tokens=64, omem_depth=800, imem_depth=600, max_head_dim=8)
+    block = VectorController.for_core(core)
+    program = VectorProgram(core, SEED)
     runs = []
     for density in (0, 0.02):
         runs.append(program.elementwise(n_rows=64, n_in=4, gated=False, stall={"writes": writes}))
@@ -145,5 +149,8 @@ def test_a_slow_imem_holds_up_everything(writes):
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [POINTS[0][1], POINTS[1][1], POINTS[4][1]], ids=str)
 def test_verilog_is_clean(parameters):
-    report = lint.lint(build_package({"vector_controller": VectorController(**parameters)}), ["vector_controller"])
+    report = lint.lint(
+        build_package({"vector_controller": VectorController.for_core(CoreParameters(**parameters))}),
+        ["vector_controller"],
+    )
     assert {tool: found for tool, found in report.items() if found} == {}

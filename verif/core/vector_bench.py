@@ -21,15 +21,15 @@ def connect(player):
     p, shapes = player.block.parameters, player.shapes
 
     def parts(write):
-        n = p.sizes.row_part
-        for part in range(p.sizes.row_parts):
+        n = p.row_part
+        for part in range(p.row_parts):
             if write["enable"] >> part & 1:
                 elements = write["values"][part * n : part * n + n]
                 value = None if None in elements else join(*((element, 16) for element in elements))
                 yield part, write["address"], value
 
     return [
-        MemoryReadPort(player, "mask", "mask_address", "mask_row", p.n_banks * p.sizes.key_slots),
+        MemoryReadPort(player, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
         MemoryReadPort(player, "rows", "imem_address", "imem_word", 16 * p.row_word),
         Direct(
             player, "probabilities", "probability_read", "probability_word", shapes["probability_read"], 16, p.n_banks
@@ -120,8 +120,8 @@ class VectorProgram:
 
     def _writes(self, command, rows, group):
         """What becomes of IMEM, row by row, in parts; ``None`` where it is not defined."""
-        sizes = self.parameters.sizes
-        part, word = sizes.row_part, sizes.row_word
+        p = self.parameters
+        part, word = p.row_part, p.row_word
         n_parts = words_for(command.n_in, group) * group // part
         first = command.destination + rows * command.destination_stride
         elements = (first * word)[:, None] + np.arange(n_parts * part)
@@ -185,20 +185,20 @@ class VectorProgram:
         **options,
     ):
         """A run of SPMM on values that are written before it (``how``), or were beside the run before."""
-        p, rng, sizes, memories = self.parameters, self.rng, self.parameters.sizes, self._memories
+        p, rng, memories = self.parameters, self.rng, self._memories
         n_in = n_in or int(rng.integers(1, p.max_head_dim + 1))
         n_keys = n_keys or int(rng.integers(1, p.max_tokens + 1))
-        slots, chunks = sizes.slots_of(n_keys), words_for(n_in, p.simd_lanes)
+        slots, chunks = p.slots_of(n_keys), words_for(n_in, p.simd_lanes)
         while slots * chunks > p.vmem_depth:
             n_keys //= 2
-            slots = sizes.slots_of(n_keys)
+            slots = p.slots_of(n_keys)
         bank_address = int(rng.integers(p.vmem_depth - slots * chunks + 1))
         spare, self._spare = self._spare if density is None else None, None
         if spare:
             bank_address, chunks, slots = spare
             n_in, n_keys = min(chunks * p.simd_lanes, p.max_head_dim), min(slots * p.n_banks, p.max_tokens)
         n_rows = min(n_rows or int(rng.integers(1, p.max_tokens + 1)), p.max_tokens, p.omem_depth // slots)
-        n_rows, ((destination, stride),) = self._places(n_rows, words_for(n_in, sizes.row_word), 1)
+        n_rows, ((destination, stride),) = self._places(n_rows, words_for(n_in, p.row_word), 1)
         tokens, rows = self._rows(n_rows, gated)
         mask = int(rng.integers(p.n_masks)) if mask is None else mask
 
@@ -249,7 +249,7 @@ class VectorProgram:
         """Some rows empty, some full, some with one bank only; bits at slots beyond the keys do not count."""
         p, rng = self.parameters, self.rng
         n_kept = n_rows if mask else 1
-        shape = n_kept, p.n_banks, p.sizes.key_slots
+        shape = n_kept, p.n_banks, p.key_slots
         bitmap = rng.random(shape) < (rng.random((n_kept, 1, 1)) if density is None else density)
         if density is None:
             kind = rng.integers(0, 8, n_kept)
@@ -290,7 +290,7 @@ class VectorProgram:
         """Values for a later SPMM, in words that the run itself does not use."""
         p, rng = self.parameters, self.rng
         chunks = int(rng.integers(1, words_for(p.max_head_dim, p.simd_lanes) + 1))
-        slots = p.sizes.slots_of(int(rng.integers(1, p.max_tokens + 1)))
+        slots = p.slots_of(int(rng.integers(1, p.max_tokens + 1)))
         free = [
             first
             for first in range(p.vmem_depth - chunks * slots + 1)
@@ -306,7 +306,7 @@ class VectorProgram:
     def elementwise(self, *, function=None, n_rows=None, n_in=None, gated=None, beside=None, **options):
         """A run of ELEMENTWISE; of the last word of a row, what is beyond n_in may be undefined."""
         p, rng = self.parameters, self.rng
-        word = p.sizes.row_word
+        word = p.row_word
         n_in = n_in or int(rng.integers(1, p.max_dim + 1))
         n_words = words_for(n_in, word)
         function = int(rng.choice(list(Elementwise))) if function is None else function
@@ -351,7 +351,7 @@ class VectorProgram:
     def layer_norm(self, *, n_rows=None, n_in=None, gated=None, beside=None, **options):
         """A run of LAYER_NORM; what is beyond n_in in a row's last word may be undefined."""
         p, rng = self.parameters, self.rng
-        word = p.sizes.row_word
+        word = p.row_word
         n_in = n_in or int(rng.integers(1, p.max_dim + 1))
         n_words = words_for(n_in, word)
         n_rows, (target, source, coefficients) = self._places(
@@ -391,7 +391,7 @@ class VectorProgram:
     def _operand(self, place, rows, n_in):
         """Fill rows of a matrix; returns the words for the memory "rows"."""
         p, rng = self.parameters, self.rng
-        word, load = p.sizes.row_word, []
+        word, load = p.row_word, []
         n_words = words_for(n_in, word)
         pads = bool(rng.integers(2))
         for row in rows:

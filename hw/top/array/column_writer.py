@@ -1,15 +1,16 @@
 """ColumnWriter: turns groups of rows into columns through the aligner, on their way into banks of keys or values."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hw.lib.block import Block
 from hw.lib.formats import FP16
-from hw.top.array.plan import group_width, plan_layout
+from hw.top.array.plan import ArrayPlanParameters, group_width, plan_layout
 from hw.top.layouts import value_write
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CorePart, VmemDepth
 from hw.units.data_aligner.unit import DataAligner
 
 __all__ = ["ColumnWriter", "lane_write"]
@@ -26,7 +27,12 @@ def lane_write(depth, n_lanes, n_banks):
     )
 
 
-class ColumnWriter(Block):
+@dataclass(frozen=True, kw_only=True)
+class ColumnWriterParameters(VmemDepth, ArrayPlanParameters):
+    pass
+
+
+class ColumnWriter(CorePart):
     """n_banks groups are a tile: one row of each bank, as :class:`~hw.top.array.hash_order.HashOrder` gives them.
 
     Column u of the tile of slot a and group s is element e = s * n_banks + u of the rows at slot a, one for every bank:
@@ -34,7 +40,7 @@ class ColumnWriter(Block):
     Elements behind the last whole word that PROJECT writes are dropped. One column a clock.
     """
 
-    Parameters = CoreParameters
+    Parameters = ColumnWriterParameters
     latency = DataAligner.latency
     members_doc = {
         "start": "begin with slot 0; the aligner must be empty",
@@ -50,7 +56,7 @@ class ColumnWriter(Block):
     def members(p):
         return {
             "start": In(1),
-            "plan": In(plan_layout(p.sizes)),
+            "plan": In(plan_layout(p)),
             "destination": In(16),
             "groups": In(stream.Signature(data.ArrayLayout(FP16.width, p.n_banks))),
             "keys": Out(stream.Signature(lane_write(p.wmem_depth, p.n_lanes, p.n_banks))),
@@ -87,7 +93,7 @@ class ColumnWriter(Block):
         width = max(len(self.keys.payload.address), len(self.values.payload.address))
         first, address = (Signal(width, name=name, reset_less=True) for name in ("first", "address"))
         place = Signal(range(self.n_banks))
-        group = Signal(group_width(self.parameters.sizes))
+        group = Signal(group_width(self.parameters))
         slot = Signal.like(plan.hash.last_slot, name="slot")
         lane = Signal.like(plan.last_lane, name="lane")
         chunk = Signal.like(plan.last_chunk, name="chunk")

@@ -1,23 +1,24 @@
 """ArrayController: the commands of the dot-product units: MATMUL, SDDMM and PROJECT."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from golden.spec.commands import FLAGS, Opcode
 from hw.arith.compressor import Heap
-from hw.lib.block import Block
 from hw.lib.formats import FP16
 from hw.lib.stream import StreamFork, StreamQueue
 from hw.top.array.column_writer import ColumnWriter
 from hw.top.array.group_collector import GroupCollector
 from hw.top.array.hash_order import HashOrder
 from hw.top.array.mask_feeder import MaskFeeder
-from hw.top.array.plan import ArrayPlan, item_layout, query_beats
+from hw.top.array.plan import ArrayPlan, ArrayPlanParameters, item_layout, query_beats
 from hw.top.array.query_feeder import QueryFeeder
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.layouts import bank_write, imem_write, value_write
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CorePart, ImemDepth, OmemDepth, RunAhead, VmemDepth
 from hw.top.rows.row_address_generator import RowAddressGenerator
 from hw.top.rows.row_sequencer import RowSequencer
 from hw.units.dot_product_array.slice import slice_activity
@@ -26,7 +27,12 @@ from hw.units.dot_product_array.unit import DotProductArray
 __all__ = ["ArrayController"]
 
 
-class ArrayController(Block):
+@dataclass(frozen=True, kw_only=True)
+class ArrayControllerParameters(OmemDepth, VmemDepth, ImemDepth, RunAhead, ArrayPlanParameters):
+    pass
+
+
+class ArrayController(CorePart):
     """Executes MATMUL, SDDMM and PROJECT, one command after the other, on a sampled array of n_banks units.
 
     What a unit multiplies a row with is in its weight bank, beats of n_lanes elements: beat i of slot a at word
@@ -47,7 +53,7 @@ class ArrayController(Block):
     Defined by :mod:`golden.core.array`.
     """
 
-    Parameters = CoreParameters
+    Parameters = ArrayControllerParameters
     members_doc = {
         "token": "write one entry of the token list; not while a gated command runs",
         "start": "begin with the command; only while idle",
@@ -68,23 +74,22 @@ class ArrayController(Block):
     }
 
     def prepare(self):
-        p, sizes = self.parameters, self.parameters.sizes
+        p = self.parameters
         self._array = DotProductArray(
             n_units=p.n_banks,
             n_lanes=p.n_lanes,
-            n_slots=sizes.array_slots,
-            max_beats=sizes.max_beats,
+            n_slots=p.array_slots,
+            max_beats=p.max_beats,
             weight_depth=p.wmem_depth,
-            query_beats=query_beats(sizes),
+            query_beats=query_beats(p),
             run_ahead=p.run_ahead,
         )
 
     @staticmethod
     def members(p):
-        values = p.values()
         loop = RowSequencer(max_tokens=p.max_tokens).signature.members
-        query = QueryFeeder(**values).signature.members
-        mask = MaskFeeder(**values).signature.members
+        query = QueryFeeder.for_core(p).signature.members
+        mask = MaskFeeder.for_core(p).signature.members
         score = {"valid": 1, "address": (p.omem_depth - 1).bit_length(), "value": FP16.width}
         units = range(p.n_banks + 1)
         counters = {
@@ -103,7 +108,7 @@ class ArrayController(Block):
             "imem_address": query["imem_address"],
             "imem_word": query["imem_word"],
             "mask_address": mask["mask_address"],
-            "mask_row": In(stream.Signature(p.n_banks * p.sizes.key_slots)),
+            "mask_row": In(stream.Signature(p.n_banks * p.key_slots)),
             "imem_write": Out(stream.Signature(imem_write(p))),
             "score_write": Out(data.ArrayLayout(data.StructLayout(score), p.n_banks)),
             "value_write": Out(stream.Signature(value_write(p))),
@@ -120,7 +125,7 @@ class ArrayController(Block):
     def circuit(self):
         m = Module()
         m.submodules.array = array = self._array
-        m.submodules.plan = planned = ArrayPlan(**self.parameters.values())
+        m.submodules.plan = planned = ArrayPlan.for_core(self.parameters)
         self._plan = plan = planned.plan
         m.d.comb += [
             planned.command.eq(self.command),
@@ -141,9 +146,9 @@ class ArrayController(Block):
 
     def _items(self, m, starts_project):
         """Rows of the loop, or groups of rows in the order of the hash, for those who need to know of them."""
-        values, plan = self.parameters.values(), self._plan
+        p, plan = self.parameters, self._plan
         m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
-        m.submodules.order = order = HashOrder(**values)
+        m.submodules.order = order = HashOrder.for_core(p)
         layout = order.items.payload.shape()
         m.submodules.fork = fork = StreamFork(width=layout.size, n=3)
         item = Signal(layout)
@@ -170,10 +175,10 @@ class ArrayController(Block):
 
     def _feed(self, m, items):
         """Queries and masks of everything that is not empty."""
-        values, plan, array = self.parameters.values(), self._plan, self._array
-        m.submodules.queries = queries = QueryFeeder(**values)
-        m.submodules.masks = masks = MaskFeeder(**values)
-        row = data.View(item_layout(self.parameters.sizes), items[0].payload)
+        p, plan, array = self.parameters, self._plan, self._array
+        m.submodules.queries = queries = QueryFeeder.for_core(p)
+        m.submodules.masks = masks = MaskFeeder.for_core(p)
+        row = data.View(item_layout(self.parameters), items[0].payload)
         m.d.comb += [
             queries.rows.payload.eq(row.row),
             queries.rows.valid.eq(items[0].valid & ~row.is_empty),
@@ -197,13 +202,13 @@ class ArrayController(Block):
 
     def _collect(self, m, items):
         """Scores of a group, and where it belongs: that waits in a queue for them."""
-        values, plan, array = self.parameters.values(), self._plan, self._array
-        m.submodules.collector = collector = GroupCollector(**values)
+        p, plan, array = self.parameters, self._plan, self._array
+        m.submodules.collector = collector = GroupCollector.for_core(p)
         m.submodules.placing = placing = RowAddressGenerator(
             max_tokens=self.max_tokens, imem_depth=self.imem_depth, n_matrices=1
         )
         place = placing.placed.payload.places[0]
-        item = data.View(item_layout(self.parameters.sizes), items.payload)
+        item = data.View(item_layout(self.parameters), items.payload)
         # As many as there may be in the array, and some for the way into it.
         m.submodules.waiting = waiting = StreamQueue(
             width=max(len(place), len(items.payload)), depth=(1 << array.parameters.row_width) + 4, storage="memory"
@@ -236,10 +241,10 @@ class ArrayController(Block):
     def _put(self, m, collector, starts_project):
         """Groups into IMEM, or through the aligner into the banks; returns when the latter are complete."""
         plan = self._plan
-        m.submodules.writer = writer = ColumnWriter(**self.parameters.values())
+        m.submodules.writer = writer = ColumnWriter.for_core(self.parameters)
         group = collector.groups.payload
         word = self.imem_write.payload
-        part = self.parameters.sizes.row_part
+        part = self.parameters.row_part
         m.d.comb += [
             word.address.eq(group.address),
             *(element.eq(group.elements[index % self.n_banks]) for index, element in enumerate(word["values"])),

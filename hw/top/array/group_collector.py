@@ -1,20 +1,26 @@
 """GroupCollector: joins what the units computed of the same group of columns."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.block import Block
 from hw.lib.formats import FP16
 from hw.lib.stream import StreamQueue
-from hw.top.array.plan import item_layout, plan_layout
+from hw.top.array.plan import ArrayPlanParameters, item_layout, plan_layout
 from hw.top.layouts import imem_write
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CorePart, ImemDepth
 
 __all__ = ["GroupCollector"]
 
 
-class GroupCollector(Block):
+@dataclass(frozen=True, kw_only=True)
+class GroupCollectorParameters(ImemDepth, ArrayPlanParameters):
+    pass
+
+
+class GroupCollector(CorePart):
     """A group has one element a unit, in columns beyond the last one +0; groups follow each other as rows do.
 
     MATMUL: for each of ``places`` the groups of a row, each with the word of IMEM and its position there. PROJECT: one
@@ -23,7 +29,7 @@ class GroupCollector(Block):
     that holds up the units.
     """
 
-    Parameters = CoreParameters
+    Parameters = GroupCollectorParameters
     latency = 1
     members_doc = {
         "scores": "scores of each unit, in FP16",
@@ -35,11 +41,11 @@ class GroupCollector(Block):
 
     @staticmethod
     def members(p):
-        item = item_layout(p.sizes)
+        item = item_layout(p)
         address = imem_write(p)["address"].shape
         return {
             "scores": In(stream.Signature(FP16.width)).array(p.n_banks),
-            "plan": In(plan_layout(p.sizes)),
+            "plan": In(plan_layout(p)),
             "places": In(stream.Signature(address)),
             "items": In(stream.Signature(item)),
             "groups": Out(

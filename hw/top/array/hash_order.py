@@ -5,15 +5,14 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hw.lib.block import Block
-from hw.top.array.plan import item_layout, plan_layout
-from hw.top.parameters import CoreParameters
+from hw.top.array.plan import ArrayPlanParameters, item_layout, plan_layout
+from hw.top.parameters import CorePart
 from hw.units.hash_bank_mapper.unit import HashBankMapper
 
 __all__ = ["HashOrder"]
 
 
-class HashOrder(Block):
+class HashOrder(CorePart):
     """For each slot a, for each group of columns, for each bank v: the row that belongs to slot a of bank v.
 
     The mapper's indices have as many bits as the largest number of rows needs. Of fewer rows, n rounded up to w bits,
@@ -23,7 +22,7 @@ class HashOrder(Block):
     One item a clock, after the mapper knows the inverse of the multiplier. Source of the order: DiSC, figure 16.
     """
 
-    Parameters = CoreParameters
+    Parameters = ArrayPlanParameters
     members_doc = {
         "start": "begin with the first item",
         "plan": "constant from the clock after start to the last item",
@@ -36,22 +35,22 @@ class HashOrder(Block):
     def members(p):
         return {
             "start": In(1),
-            "plan": In(plan_layout(p.sizes)),
+            "plan": In(plan_layout(p)),
             "multiplier": In(16),
             "n_rows": In(16),
-            "items": Out(stream.Signature(item_layout(p.sizes))),
+            "items": Out(stream.Signature(item_layout(p))),
         }
 
     def circuit(self):
         m = Module()
-        sizes, plan = self.parameters.sizes, self.plan
+        p, plan = self.parameters, self.plan
         m.submodules.mapper = mapper = HashBankMapper(
-            n_columns=1 << sizes.hash_width, n_banks=self.n_banks, multiplier="runtime", direction="inverse"
+            n_columns=1 << p.hash_width, n_banks=self.n_banks, multiplier="runtime", direction="inverse"
         )
         is_running = Signal()
         bank = Signal(range(self.n_banks))
         group = Signal(len(self.items.payload.group))
-        slot = Signal(ceil_log2(sizes.key_slots))
+        slot = Signal(ceil_log2(p.key_slots))
         asked, ends_tile, ends_slot = Signal(), Signal(), Signal()
         group_asked = Signal.like(group, reset_less=True)
         m.d.comb += [
@@ -72,7 +71,7 @@ class HashOrder(Block):
             with m.If(ends_slot):
                 m.d.sync += [slot.eq(slot + 1), is_running.eq(slot != plan.hash.last_slot)]
 
-        row = Signal(sizes.hash_width)
+        row = Signal(p.hash_width)
         item = self.items.payload
         m.d.comb += [
             row.eq(mapper.column.payload.index[0] >> plan.hash.shift),

@@ -4,20 +4,19 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.block import Block
-from hw.top.array.plan import item_layout, plan_layout
-from hw.top.parameters import CoreParameters
+from hw.top.array.plan import ArrayPlanParameters, item_layout, plan_layout
+from hw.top.parameters import CorePart
 
 __all__ = ["MaskFeeder"]
 
 
-class MaskFeeder(Block):
+class MaskFeeder(CorePart):
     """SDDMM: the row's mask, without slots that have no keys. MATMUL: all columns. PROJECT: those of one group.
 
     One row or group a clock; nothing is sent for what is empty.
     """
 
-    Parameters = CoreParameters
+    Parameters = ArrayPlanParameters
     latency = 0
     members_doc = {
         "items": "rows, or groups of them",
@@ -29,14 +28,13 @@ class MaskFeeder(Block):
 
     @staticmethod
     def members(p):
-        sizes = p.sizes
-        plan = plan_layout(sizes)
-        bitmap = data.StructLayout({"bitmap": data.ArrayLayout(sizes.array_slots, p.n_banks)})
+        plan = plan_layout(p)
+        bitmap = data.StructLayout({"bitmap": data.ArrayLayout(p.array_slots, p.n_banks)})
         return {
-            "items": In(stream.Signature(item_layout(sizes))),
+            "items": In(stream.Signature(item_layout(p))),
             "plan": In(plan),
             "mask_address": Out(stream.Signature(plan["mask"].shape["first"].shape)),
-            "mask_row": In(stream.Signature(data.ArrayLayout(sizes.key_slots, p.n_banks))),
+            "mask_row": In(stream.Signature(data.ArrayLayout(p.key_slots, p.n_banks))),
             "bitmap": Out(stream.Signature(bitmap)),
         }
 
@@ -44,7 +42,7 @@ class MaskFeeder(Block):
         m = Module()
         plan, item = self.plan, self.items.payload
         reads, sends = Signal(), Signal()
-        slots = Signal(self.parameters.sizes.array_slots)  # for a product: all, or that of the group
+        slots = Signal(self.parameters.array_slots)  # for a product: all, or that of the group
         m.d.comb += [
             reads.eq(self.items.valid & plan.kind.sddmm),
             sends.eq(self.items.valid & ~plan.kind.sddmm & ~item.is_empty),

@@ -1,5 +1,7 @@
 """ArrayPlan: what follows from a command of the array, once for all of its rows."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
@@ -7,88 +9,102 @@ from amaranth.utils import bits_for, ceil_log2
 
 from golden.spec.commands import FLAGS, Opcode, Projection
 from golden.spec.sizes import words_for
-from hw.lib.block import Block
 from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CorePart, HeadDim, KeyMask, Lanes, RowDim, SimdLanes, WmemDepth
 from hw.top.rows.mask_scanner import mask_address_width, used_slots
 
-__all__ = ["ArrayPlan", "group_width", "item_layout", "plan_layout", "query_beats"]
+__all__ = [
+    "ArrayPlan",
+    "ArrayPlanParameters",
+    "group_width",
+    "item_layout",
+    "plan_layout",
+    "query_beats",
+    "query_layout",
+]
 
 
-def query_beats(sizes):
+@dataclass(frozen=True, kw_only=True)
+class ArrayPlanParameters(WmemDepth, RowDim, HeadDim, SimdLanes, Lanes, KeyMask):
+    """What the plan follows from."""
+
+
+def query_beats(p):
     """Beats that one word of IMEM gives, or as many of them as the longest row and a bias need."""
-    return min(sizes.row_word // sizes.n_lanes, sizes.max_beats)
+    return min(p.row_word // p.n_lanes, p.max_beats)
 
 
-def group_width(sizes):
+def group_width(p):
     """Bits of the number of a group: n_banks columns, of a product or of the whole words that PROJECT writes."""
-    columns = max(
-        sizes.max_dim + 1,
-        *(words_for(sizes.max_head_dim, lanes) * lanes for lanes in (sizes.n_lanes, sizes.simd_lanes)),
-    )
-    return bits_for((columns - 1) // sizes.n_banks)
+    columns = max(p.max_dim + 1, *(words_for(p.max_head_dim, lanes) * lanes for lanes in (p.n_lanes, p.simd_lanes)))
+    return bits_for((columns - 1) // p.n_banks)
 
 
-def item_layout(sizes):
+def item_layout(p):
     """What the array does next: a row, or of a row one group; is_empty, if there is no such row or no such column."""
-    return data.StructLayout({"row": max(1, ceil_log2(sizes.max_tokens)), "group": group_width(sizes), "is_empty": 1})
+    return data.StructLayout({"row": max(1, ceil_log2(p.max_tokens)), "group": group_width(p), "is_empty": 1})
 
 
-def plan_layout(sizes):
+def query_layout(p):
+    """The part of the plan that says where a row and its bias end."""
+    n_beats = query_beats(p)
+    return data.StructLayout(
+        {
+            "last_word": range(max(2, words_for(p.max_dim, p.row_word))),  # words a row, less one
+            "elements": n_beats * p.n_lanes - 1,  # those of the last word that belong to the row, from 1 on
+            "last": n_beats,  # the last word's beat that ends the dot product
+            "bias": n_beats - 1,  # the last word's beat that is the bias, from 1 on
+            "bias_follows": 1,  # the bias needs a transfer of its own
+        }
+    )
+
+
+def plan_layout(p):
     """The plan; fields of several bits that are not numbers have one bit an element, beat, slot or unit.
 
     Of these fields bits that would be constant are left out: what is said of all but the first or the last one.
     """
-    wmem_width = max(1, ceil_log2(sizes.wmem_depth))
-    slot_width = ceil_log2(sizes.key_slots)
-    n_beats = query_beats(sizes)
+    wmem_width = max(1, ceil_log2(p.wmem_depth))
+    slot_width = ceil_log2(p.key_slots)
     return data.StructLayout(
         {
             "kind": data.StructLayout({"matmul": 1, "sddmm": 1, "project": 1, "to_values": 1}),
-            "query": data.StructLayout(
-                {
-                    "last_word": range(max(2, words_for(sizes.max_dim, sizes.row_word))),  # words a row, less one
-                    "elements": n_beats * sizes.n_lanes - 1,  # those of the last word that belong to the row, from 1 on
-                    "last": n_beats,  # the last word's beat that ends the dot product
-                    "bias": n_beats - 1,  # the last word's beat that is the bias, from 1 on
-                    "bias_follows": 1,  # the bias needs a transfer of its own
-                }
-            ),
+            "query": query_layout(p),
             "weight_base": wmem_width,
             "weight_stride": wmem_width,
             "mask": data.StructLayout(
                 {
                     "is_common": 1,  # one row serves all
-                    "first": mask_address_width(sizes),
-                    "slots": sizes.key_slots - 1,  # those with keys, from 1 on
+                    "first": mask_address_width(p),
+                    "slots": p.key_slots - 1,  # those with keys, from 1 on
                 }
             ),
             "columns": data.StructLayout(
                 {
-                    "full": sizes.array_slots,  # slots that all units have
-                    "partial": sizes.array_slots,  # the slot behind them, which only some units have
-                    "units": sizes.n_banks - 1,  # those units, among all but the last
-                    "n_full": group_width(sizes),
-                    "last": group_width(sizes),  # last group with columns
+                    "full": p.array_slots,  # slots that all units have
+                    "partial": p.array_slots,  # the slot behind them, which only some units have
+                    "units": p.n_banks - 1,  # those units, among all but the last
+                    "n_full": group_width(p),
+                    "last": group_width(p),  # last group with columns
                 }
             ),
-            "last_group": group_width(sizes),  # last group that is written
+            "last_group": group_width(p),  # last group that is written
             "hash": data.StructLayout(
                 {
                     "last_slot": slot_width,
                     "shift": range(slot_width + 1),  # bits that a hashed index has less than the largest one
                 }
             ),
-            "last_chunk": range(max(2, sizes.max_head_dim)),  # words of each key or value that are written, less one
-            "last_lane": ceil_log2(max(sizes.n_lanes, sizes.simd_lanes)),
+            "last_chunk": range(max(2, p.max_head_dim)),  # words of each key or value that are written, less one
+            "last_lane": ceil_log2(max(p.n_lanes, p.simd_lanes)),
         }
     )
 
 
-class ArrayPlan(Block):
+class ArrayPlan(CorePart):
     """Registers that hold the plan in the clock after the command, and as long as it stays."""
 
-    Parameters = CoreParameters
+    Parameters = ArrayPlanParameters
     latency = 1
     members_doc = {
         "command": "MATMUL, SDDMM or PROJECT, or anything while there is none",
@@ -97,11 +113,11 @@ class ArrayPlan(Block):
 
     @staticmethod
     def members(p):
-        return {"command": In(COMMAND_LAYOUT), "plan": Out(plan_layout(p.sizes))}
+        return {"command": In(COMMAND_LAYOUT), "plan": Out(plan_layout(p))}
 
     def circuit(self):
         m = Module()
-        self._next = Signal(plan_layout(self.parameters.sizes), name="next_plan")
+        self._next = Signal(plan_layout(self.parameters), name="next_plan")
         self._last_column = self._less_one(m, "n_out")
         self._is(m)
         self._query(m)
@@ -138,9 +154,9 @@ class ArrayPlan(Block):
 
     def _query(self, m):
         """Where a row and its bias end."""
-        sizes, query = self.parameters.sizes, self._next.query
+        p, query = self.parameters, self._next.query
         last_element = self._less_one(m, "n_in")
-        word_log2, lanes_log2 = ceil_log2(sizes.row_word), ceil_log2(sizes.n_lanes)
+        word_log2, lanes_log2 = ceil_log2(p.row_word), ceil_log2(p.n_lanes)
         in_word = last_element[:word_log2]
         ends = Cat(in_word[lanes_log2:] == beat for beat in range(len(query.last)))
         behind = Cat(0, ends)  # the beat after the end, which may be in the next word
@@ -156,37 +172,35 @@ class ArrayPlan(Block):
 
     def _weights(self, m):
         """Weights have a slot for every n_banks columns, keys one for every n_banks keys, as a power of two."""
-        sizes, plan, command = self.parameters.sizes, self._next, self.command
-        used = used_slots(sizes, command.n_out)
+        p, plan, command = self.parameters, self._next, self.command
+        used = used_slots(p, command.n_out)
         m.d.comb += [
             plan.weight_base.eq(command.bank_address),
-            plan.weight_stride.eq(
-                Mux(plan.kind.sddmm, _last_of(used), self._last_column >> ceil_log2(sizes.n_banks)) + 1
-            ),
+            plan.weight_stride.eq(Mux(plan.kind.sddmm, _last_of(used), self._last_column >> ceil_log2(p.n_banks)) + 1),
             plan.mask.is_common.eq(command.mask == 0),
-            plan.mask.first.eq(1 + (command.mask - 1) * sizes.max_tokens),
+            plan.mask.first.eq(1 + (command.mask - 1) * p.max_tokens),
             plan.mask.slots.eq(used[1:]),
         ]
 
     def _columns(self, m):
         """Column c is slot c // n_banks of unit c % n_banks."""
-        sizes, columns, n_out = self.parameters.sizes, self._next.columns, self.command.n_out
-        banks_log2 = ceil_log2(sizes.n_banks)
+        p, columns, n_out = self.parameters, self._next.columns, self.command.n_out
+        banks_log2 = ceil_log2(p.n_banks)
         n_full, n_more = n_out[banks_log2:], n_out[:banks_log2]
         m.d.comb += [
-            columns.full.eq(Cat(n_full > slot for slot in range(sizes.array_slots))),
-            columns.partial.eq(Cat(n_full == slot for slot in range(sizes.array_slots))),
-            columns.units.eq(Cat(n_more > unit for unit in range(sizes.n_banks - 1))),
+            columns.full.eq(Cat(n_full > slot for slot in range(p.array_slots))),
+            columns.partial.eq(Cat(n_full == slot for slot in range(p.array_slots))),
+            columns.units.eq(Cat(n_more > unit for unit in range(p.n_banks - 1))),
             columns.n_full.eq(n_full),
             columns.last.eq(self._last_column >> banks_log2),
         ]
 
     def _projection(self, m):
         """What is written into banks: whole words of each slot, also where they are longer than the row."""
-        sizes, plan, column = self.parameters.sizes, self._next, self._last_column
-        logs = [ceil_log2(lanes) for lanes in (sizes.n_lanes, sizes.simd_lanes)]
+        p, plan, column = self.parameters, self._next, self._last_column
+        logs = [ceil_log2(lanes) for lanes in (p.n_lanes, p.simd_lanes)]
         pad, chunk = Signal.like(plan.last_lane, name="pad"), Signal(16, name="chunk")
-        used = used_slots(sizes, self.command.n_rows)
+        used = used_slots(p, self.command.n_rows)
         last_slot = Signal(len(plan.hash.last_slot), name="last_slot")
         m.d.comb += [
             pad.eq(Mux(plan.kind.to_values, *((1 << log) - 1 for log in reversed(logs)))),
@@ -194,7 +208,7 @@ class ArrayPlan(Block):
             last_slot.eq(_last_of(used)),
             plan.last_lane.eq(pad),
             plan.last_chunk.eq(chunk),
-            plan.last_group.eq((column | Mux(plan.kind.project, pad, 0)) >> ceil_log2(sizes.n_banks)),
+            plan.last_group.eq((column | Mux(plan.kind.project, pad, 0)) >> ceil_log2(p.n_banks)),
             plan.hash.last_slot.eq(last_slot),
             plan.hash.shift.eq(sum((~bit for bit in last_slot), 0)),
         ]

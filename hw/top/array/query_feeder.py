@@ -1,14 +1,15 @@
 """QueryFeeder: reads rows of IMEM and cuts them into the beats of the dot-product units."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.block import Block
 from hw.lib.formats import FP16
-from hw.top.array.plan import item_layout, plan_layout, query_beats
+from hw.top.array.plan import query_beats, query_layout
 from hw.top.layouts import imem_write
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CorePart, ImemWord, RowDim, Tokens
 from hw.top.rows.row_address_generator import RowAddressGenerator
 
 __all__ = ["QueryFeeder"]
@@ -16,7 +17,12 @@ __all__ = ["QueryFeeder"]
 _ONE = 0x3C00
 
 
-class QueryFeeder(Block):
+@dataclass(frozen=True, kw_only=True)
+class QueryFeederParameters(RowDim, Tokens, ImemWord):
+    pass
+
+
+class QueryFeeder(CorePart):
     """One word of a row is one transfer of query beats; zeros follow the row's elements.
 
     With a bias, one more beat has 1 in lane 0 and zeros elsewhere. It shares the last word's transfer where there is
@@ -24,7 +30,7 @@ class QueryFeeder(Block):
     The first transfer comes ``latency`` clocks after its row, if the word is there in the clock after its address.
     """
 
-    Parameters = CoreParameters
+    Parameters = QueryFeederParameters
     latency = RowAddressGenerator.latency + 1
     members_doc = {
         "rows": "rows to be read",
@@ -38,15 +44,14 @@ class QueryFeeder(Block):
 
     @staticmethod
     def members(p):
-        sizes = p.sizes
-        n_beats = query_beats(sizes)
+        n_beats = query_beats(p)
         address = imem_write(p)["address"].shape
         beats = data.ArrayLayout(data.ArrayLayout(FP16.width, p.n_lanes), n_beats)
         return {
-            "rows": In(stream.Signature(item_layout(sizes)["row"].shape)),
+            "rows": In(stream.Signature(p.token_width)),
             "source": In(address),
             "stride": In(address),
-            "plan": In(plan_layout(sizes)["query"].shape),
+            "plan": In(query_layout(p)),
             "imem_address": Out(stream.Signature(address)),
             "imem_word": In(stream.Signature(FP16.width * p.row_word)),
             "query": Out(stream.Signature(data.StructLayout({"query": beats, "last": n_beats}))),

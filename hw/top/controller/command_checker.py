@@ -7,9 +7,8 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS, LEGAL_FLAGS, Elementwise, ErrorCode, Memory, Opcode, Projection
 from golden.spec.sizes import words_for
-from hw.lib.block import Block
 from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CommandLimits, CorePart
 
 __all__ = ["CommandChecker", "EXTENT", "known_state"]
 
@@ -34,13 +33,13 @@ def known_state(p):
     )
 
 
-class CommandChecker(Block):
+class CommandChecker(CorePart):
     """Finds the first reason to refuse a command, in the order of :mod:`golden.core.checks`, which defines it.
 
     ``command`` and ``known`` stay as they are from ``start`` to ``done``; the results then hold until the next start.
     """
 
-    Parameters = CoreParameters
+    Parameters = CommandLimits
     members_doc = {
         "start": "begin with the command",
         "command": "what to check",
@@ -73,7 +72,7 @@ class CommandChecker(Block):
     @property
     def _steps(self):
         """Bits of the factors of the products."""
-        sizes = self.parameters.sizes
+        sizes = self.parameters
         return max((self.max_tokens - 1).bit_length(), words_for(self.max_dim, sizes.n_banks).bit_length())
 
     def circuit(self):
@@ -124,7 +123,7 @@ class CommandChecker(Block):
 
     def _measure(self, m):
         """Rows and columns in words, beats, groups and slots; all one clock after the command."""
-        sizes, command = self.parameters.sizes, self.command
+        sizes, command = self.parameters, self.command
 
         def rounded_up(name, elements, word):
             signal = Signal(17, name=name, reset_less=True)

@@ -8,11 +8,10 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS, ErrorCode, Memory, Opcode
-from hw.lib.block import Block
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.chaining import ChainingChecker
 from hw.top.controller.command_checker import CommandChecker, known_state
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CommandLimits, CorePart
 
 __all__ = ["Controller", "Unit"]
 
@@ -40,7 +39,7 @@ _UNIT_OF = {
 }
 
 
-class Controller(Block):
+class Controller(CorePart):
     """Gives each command to its unit: at once where it joins the chain of those at work, else when all are done.
 
     So the results are those of one command after the other. Each unit has one command at a time, which stays on its
@@ -51,7 +50,7 @@ class Controller(Block):
     go on to their end, all later ones are taken and dropped, up to CLEAR, which is a command like any other.
     """
 
-    Parameters = CoreParameters
+    Parameters = CommandLimits
     members_doc = {
         "commands": "what to do, in order",
         "start": "a unit's command begins, bit by unit",
@@ -100,7 +99,7 @@ class Controller(Block):
 
     def circuit(self):
         m = Module()
-        m.submodules.checker = checker = CommandChecker(**self.parameters.values())
+        m.submodules.checker = checker = CommandChecker.for_core(self.parameters)
         m.submodules.chain = chain = ChainingChecker()
         known = self._know(m)
 

@@ -1,18 +1,19 @@
 """LoadStore: moves data between the streams of the outside and every memory of the core."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS, Memory, Opcode
-from hw.lib.block import Block
 from hw.lib.stream import SkidBuffer
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.counters import COUNTER_WIDTH, COUNTERS
 from hw.top.host.token_compare import TokenCompare
 from hw.top.host.token_list import TokenList
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import Banks, CorePart, Lanes, Latent, Masks, SimdLanes, Tokens
 
 __all__ = ["LoadStore"]
 
@@ -20,14 +21,19 @@ _HELD = 2
 """Beats of the store stream that may wait: one under way while another one is taken."""
 
 
-class LoadStore(Block):
+@dataclass(frozen=True, kw_only=True)
+class LoadStoreParameters(Latent, Masks, Tokens, SimdLanes, Lanes, Banks):
+    pass
+
+
+class LoadStore(CorePart):
     """Executes LOAD, STORE and CTR, one beat a clock; it is alone in the core while it does.
 
     Every memory is read with one clock of latency. ``which`` says which memory ``write`` and ``read`` mean, ``part``
     which bank, engine or piece of a mask row. Beats lie in the lowest bits; what is beyond them is not used, or 0.
     """
 
-    Parameters = CoreParameters
+    Parameters = LoadStoreParameters
     members_doc = {
         "start": "begin with the command",
         "command": "constant from start to done",
@@ -57,14 +63,13 @@ class LoadStore(Block):
 
     @staticmethod
     def members(p):
-        sizes = p.sizes
-        beat = 16 * sizes.row_word
+        beat = 16 * p.row_word
         token_width = max(1, ceil_log2(p.max_tokens))
-        parts = max(p.n_banks, sizes.mask_pieces)
+        parts = max(p.n_banks, p.mask_pieces)
         return {
             "start": In(1),
             "command": In(COMMAND_LAYOUT),
-            "mask_base": In(range(sizes.mask_rows)),
+            "mask_base": In(range(p.mask_rows)),
             "done": Out(1),
             "load": In(stream.Signature(beat)),
             "store": Out(stream.Signature(data.StructLayout({"data": beat, "last": 1}))),
@@ -76,7 +81,7 @@ class LoadStore(Block):
             "read": Out(1),
             "read_address": Out(20),
             "read_rows": In(beat),
-            "read_mask": In(p.n_banks * sizes.key_slots),
+            "read_mask": In(p.n_banks * p.key_slots),
             "read_scores": In(16 * p.n_banks),
             "read_probabilities": In(16 * p.n_banks),
             "read_mass": In(16),
@@ -91,7 +96,7 @@ class LoadStore(Block):
     def circuit(self):
         m = Module()
         m.submodules.tokens = self._tokens = tokens = TokenList(max_tokens=self.max_tokens)
-        m.submodules.compare = compare = TokenCompare(**self.parameters.values())
+        m.submodules.compare = compare = TokenCompare.for_core(self.parameters)
         command = self.command
         is_load, is_store, is_compare = (
             self._decoded(m, command.opcode == code, code.name) for code in (Opcode.LOAD, Opcode.STORE, Opcode.CTR)
@@ -153,17 +158,17 @@ class LoadStore(Block):
 
     def _walk(self, m, step, is_store):
         """Rows, and inside of them words, banks or pieces: whether this is the last one, its address, its part."""
-        sizes, command, memory = self.parameters.sizes, self.command, self._memory
+        p, command, memory = self.parameters, self.command, self._memory
         is_rows = memory[Memory.ROWS]
-        words = Signal(range((1 << 16) // sizes.row_word + 1))
-        m.d.comb += words.eq((command.n_in + sizes.row_word - 1) >> ceil_log2(sizes.row_word))
+        words = Signal(range((1 << 16) // p.row_word + 1))
+        m.d.comb += words.eq((command.n_in + p.row_word - 1) >> ceil_log2(p.row_word))
         last_inner = Signal(range(max(1 << 16, self.n_banks)))
         with m.If(is_rows):
             m.d.comb += last_inner.eq(words - 1)
         with m.Elif(memory[Memory.WEIGHTS] | memory[Memory.VALUES]):
             m.d.comb += last_inner.eq(self.n_banks - 1)
         with m.Elif(memory[Memory.MASK]):
-            m.d.comb += last_inner.eq(sizes.mask_pieces - 1)
+            m.d.comb += last_inner.eq(p.mask_pieces - 1)
         n_outer = Signal(17)
         m.d.comb += n_outer.eq(command.n_rows)
         with m.If(is_store & memory[Memory.TOKENS]):
@@ -200,7 +205,7 @@ class LoadStore(Block):
 
     def _store(self, m, is_storing, is_last, address, part):
         """Reads while beats can wait, and sends what was read."""
-        sizes, memory, tokens = self.parameters.sizes, self._memory, self._tokens
+        p, memory, tokens = self.parameters, self._memory, self._tokens
         held = Signal(range(_HELD + 1))
         fetch, arrives, last = Signal(), Signal(), Signal()
         part_read, entry = Signal.like(part), Signal(range(max(len(COUNTERS), 2)))
@@ -224,7 +229,7 @@ class LoadStore(Block):
             tokens.read_address.eq(address - 1),
         ]
         piece_width = min(len(self.read_mask), len(self.load.payload))
-        pieces = Array(self.read_mask.word_select(piece, piece_width) for piece in range(sizes.mask_pieces))
+        pieces = Array(self.read_mask.word_select(piece, piece_width) for piece in range(p.mask_pieces))
         word = Signal.like(self.load.payload, name="read_word")
         with m.If(memory[Memory.ROWS]):
             m.d.comb += word.eq(self.read_rows)

@@ -1,12 +1,13 @@
 """TokenCompare: the CTR command: latents from the load stream through the token selector into the token list."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.block import Block
 from hw.lib.stream import StreamQueue
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import Banks, CorePart, Latent, Tokens
 from hw.units.token_selector.unit import TokenSelector
 
 __all__ = ["TokenCompare"]
@@ -15,13 +16,18 @@ _NEGATIVE = 0xBC00
 """-1 in FP16: a threshold that selects every token."""
 
 
-class TokenCompare(Block):
+@dataclass(frozen=True, kw_only=True)
+class TokenCompareParameters(Latent, Tokens, Banks):
+    pass
+
+
+class TokenCompare(CorePart):
     """Takes a latent's beats, current before previous where there are both, and lists the tokens that changed.
 
     ``restart`` selects every token. ``done`` comes when the list is complete; beats are taken from ``start`` on.
     """
 
-    Parameters = CoreParameters
+    Parameters = TokenCompareParameters
     members_doc = {
         "start": "begin with a latent",
         "theta": "FP16: constant from start to done",
@@ -46,7 +52,7 @@ class TokenCompare(Block):
 
     def circuit(self):
         m = Module()
-        latent = self.parameters.latent()
+        latent = self.parameters.latent
         m.submodules.selector = selector = TokenSelector(**latent.to_dict(), reference=self.reference)
         beats = stream.Signature(16 * self.n_banks).create(path=("wanted",))
         left = Signal(range(2 * latent.n_beats + 1))

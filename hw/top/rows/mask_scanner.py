@@ -1,44 +1,50 @@
 """MaskScanner: reads the mask's row of every row that is worked on, and steps through its ones."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from hw.lib.block import Block
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CorePart, HeadDim, KeyMask, SimdLanes
 from hw.top.rows.bitmap_scanner import BitmapScanner
 from hw.top.rows.row_sequencer import RowSequencer
 
 __all__ = ["MaskScanner", "mask_address", "mask_address_width", "used_slots"]
 
 
-def mask_address_width(sizes):
+def mask_address_width(p):
     """Bits of the number of a word of the mask memory."""
-    return max(1, ceil_log2(sizes.mask_rows))
+    return max(1, ceil_log2(p.mask_rows))
 
 
-def mask_address(sizes, mask, row):
+def mask_address(p, mask, row):
     """The word of the mask memory with a row of a mask: of mask 0 there is one only."""
-    first = 1 + (mask - 1)[: len(mask)] * sizes.max_tokens
-    return Mux(mask == 0, 0, first + row)[: mask_address_width(sizes)]
+    first = 1 + (mask - 1)[: len(mask)] * p.max_tokens
+    return Mux(mask == 0, 0, first + row)[: mask_address_width(p)]
 
 
-def used_slots(sizes, n_keys):
-    """One bit a slot: whether it is below ``sizes.slots_of(n_keys)``."""
-    powers = [1 << slot.bit_length() - 1 for slot in range(1, sizes.key_slots)]
+def used_slots(p, n_keys):
+    """One bit a slot: whether it is below ``p.slots_of(n_keys)``."""
+    powers = [1 << slot.bit_length() - 1 for slot in range(1, p.key_slots)]
     # There are more slots than a power of two if the keys do not fit into so many a bank.
-    return Cat(1, (n_keys > sizes.n_banks * power for power in powers))
+    return Cat(1, (n_keys > p.n_banks * power for power in powers))
 
 
-class MaskScanner(Block):
+@dataclass(frozen=True, kw_only=True)
+class MaskScannerParameters(HeadDim, SimdLanes, KeyMask):
+    pass
+
+
+class MaskScanner(CorePart):
     """Each row's mask is walked ``turns`` times, as :class:`~hw.top.rows.bitmap_scanner.BitmapScanner` does it.
 
     The first step comes ``latency`` clocks after the row, or later as the mask's word does: here it is there in the
     clock after its address. Rows may follow each other every clock.
     """
 
-    Parameters = CoreParameters
+    Parameters = MaskScannerParameters
     latency = 1 + BitmapScanner.latency
     members_doc = {
         "rows": "rows to be walked, in order",
@@ -52,7 +58,7 @@ class MaskScanner(Block):
 
     @staticmethod
     def _walker(p):
-        return BitmapScanner(n_banks=p.n_banks, n_slots=p.sizes.key_slots, max_turns=-(-p.max_head_dim // p.simd_lanes))
+        return BitmapScanner(n_banks=p.n_banks, n_slots=p.key_slots, max_turns=-(-p.max_head_dim // p.simd_lanes))
 
     @classmethod
     def members(cls, p):
@@ -62,23 +68,23 @@ class MaskScanner(Block):
             "mask": In(4),
             "n_keys": In(16),
             "turns": walker["turns"],
-            "mask_address": Out(stream.Signature(mask_address_width(p.sizes))),
-            "mask_row": In(stream.Signature(p.n_banks * p.sizes.key_slots)),
+            "mask_address": Out(stream.Signature(mask_address_width(p))),
+            "mask_row": In(stream.Signature(p.n_banks * p.key_slots)),
             "step": walker["step"],
         }
 
     def circuit(self):
         m = Module()
-        sizes = self.parameters.sizes
+        p = self.parameters
         m.submodules.walker = walker = self._walker(self.parameters)
         m.d.comb += [
-            self.mask_address.payload.eq(mask_address(sizes, self.mask, self.rows.payload)),
+            self.mask_address.payload.eq(mask_address(p, self.mask, self.rows.payload)),
             self.mask_address.valid.eq(self.rows.valid),
             self.rows.ready.eq(self.mask_address.ready),
             walker.bitmap.payload.eq(self.mask_row.payload),
             walker.bitmap.valid.eq(self.mask_row.valid),
             self.mask_row.ready.eq(walker.bitmap.ready),
-            walker.used.eq(used_slots(sizes, self.n_keys)),
+            walker.used.eq(used_slots(p, self.n_keys)),
             walker.turns.eq(self.turns),
         ]
         connect(m, walker.step, flipped(self.step))

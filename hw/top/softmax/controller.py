@@ -1,5 +1,7 @@
 """SoftmaxController: the SOFTMAX command: scores under a mask through the softmax unit, into probabilities and a new mask."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -7,12 +9,11 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS
 from golden.units.softmax_unit import ONE
-from hw.lib.block import Block
 from hw.lib.formats import FP16
 from hw.lib.stream import StreamQueue
 from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.parameters import CoreParameters
-from hw.top.rows.mask_scanner import MaskScanner, mask_address, mask_address_width
+from hw.top.parameters import CorePart, OmemDepth
+from hw.top.rows.mask_scanner import MaskScanner, MaskScannerParameters, mask_address, mask_address_width
 from hw.top.rows.row_sequencer import RowSequencer
 from hw.units.softmax_unit.unit import SoftmaxUnit
 
@@ -23,7 +24,12 @@ _ROWS_WALKED = 6
 in the clock after its address; there may be two more clocks."""
 
 
-class SoftmaxController(Block):
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxControllerParameters(OmemDepth, MaskScannerParameters):
+    pass
+
+
+class SoftmaxController(CorePart):
     """Executes SOFTMAX on one step of the mask's walk a clock: a row of c steps takes c clocks in the long run.
 
     Each bank reads its scores one after the other from ``source`` on, wherever the mask has a one, and writes its
@@ -34,7 +40,7 @@ class SoftmaxController(Block):
     the slots that were walked wait in a memory for their probabilities, so that the mask is read only once.
     """
 
-    Parameters = CoreParameters
+    Parameters = SoftmaxControllerParameters
     members_doc = {
         "token": "write one entry of the token list; not while a gated command runs",
         "start": "begin with the command; only while idle",
@@ -55,16 +61,16 @@ class SoftmaxController(Block):
     }
 
     def prepare(self):
-        self._unit = SoftmaxUnit(n_banks=self.n_banks, n_slots=self.parameters.sizes.key_slots)
+        self._unit = SoftmaxUnit(n_banks=self.n_banks, n_slots=self.parameters.key_slots)
 
     @staticmethod
     def members(p):
         loop = RowSequencer(max_tokens=p.max_tokens)
-        mask = MaskScanner(**p.values()).signature.members
+        mask = MaskScanner.for_core(p).signature.members
         address_width = max(1, ceil_log2(p.omem_depth))
         row_width = loop.parameters.row_width
         write = data.StructLayout({"valid": 1, "address": address_width, "value": FP16.width})
-        mask_write = {"address": mask_address_width(p.sizes), "row": p.n_banks * p.sizes.key_slots}
+        mask_write = {"address": mask_address_width(p), "row": p.n_banks * p.key_slots}
         return {
             **{name: loop.signature.members[name] for name in ("token", "start", "n_active", "limit")},
             "command": In(COMMAND_LAYOUT),
@@ -98,7 +104,7 @@ class SoftmaxController(Block):
         # What is known of a step when its probabilities come: the slots, and the row's number.
         walked = data.StructLayout(
             {
-                "slot": data.ArrayLayout(ceil_log2(self.parameters.sizes.key_slots), self.n_banks),
+                "slot": data.ArrayLayout(ceil_log2(self.parameters.key_slots), self.n_banks),
                 "row": len(self.mass_read.address),
             }
         )
@@ -113,7 +119,7 @@ class SoftmaxController(Block):
     @property
     def _steps_inside(self):
         """Beats that the softmax unit holds at most, and those on the way into the queue."""
-        return 2 * self.parameters.sizes.key_slots + self._unit.latency + 2
+        return 2 * self.parameters.key_slots + self._unit.latency + 2
 
     def _pointers(self, m, enable, first, name):
         """One address a bank, from ``first`` on, that moves on behind each bank that is enabled."""
@@ -129,7 +135,7 @@ class SoftmaxController(Block):
     def _walk(self, m):
         """The steps of all rows, and the row that each belongs to."""
         m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
-        m.submodules.walk = walk = MaskScanner(**self.parameters.values())
+        m.submodules.walk = walk = MaskScanner.for_core(self.parameters)
         m.submodules.rows = rows = StreamQueue(width=len(loop.rows.payload.row), depth=_ROWS_WALKED)
         m.d.comb += [
             loop.token.eq(self.token),
@@ -210,7 +216,7 @@ class SoftmaxController(Block):
         begins_row = Signal(init=1)
         kept = Signal(self.mask_write.payload.row.shape(), reset_less=True)
         next_kept = Signal.like(kept)
-        new = Signal(data.ArrayLayout(self.parameters.sizes.key_slots, self.n_banks))
+        new = Signal(data.ArrayLayout(self.parameters.key_slots, self.n_banks))
         m.d.comb += [new[bank].eq(keep << step.slot[bank]) for bank, keep in enumerate(found.payload.keep)]
         m.d.comb += next_kept.eq(Mux(begins_row, 0, kept) | new.as_value())
         with m.If(taken):
@@ -219,7 +225,7 @@ class SoftmaxController(Block):
         m.d.comb += [
             self.mask_write.valid.eq(is_waiting),
             self.mask_write.payload.row.eq(kept),
-            self.mask_write.payload.address.eq(mask_address(self.parameters.sizes, self.command.mask_out, waiting_row)),
+            self.mask_write.payload.address.eq(mask_address(self.parameters, self.command.mask_out, waiting_row)),
         ]
         self._count(m, Mux(self._makes_mask, is_waiting & self.mask_write.ready, ends_row))
 

@@ -1,5 +1,7 @@
 """VectorController: SPMM, ELEMENTWISE and LAYER_NORM on the vector unit, and the writes into its banks."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -7,11 +9,11 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS, Opcode
 from golden.spec.vector_operations import VectorOp
-from hw.lib.block import Block
 from hw.lib.stream import StreamQueue
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.layouts import bank_write, imem_write, value_write
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CorePart, ImemDepth, Lanes, OmemDepth, RowDim, VmemDepth
+from hw.top.rows.mask_scanner import MaskScannerParameters
 from hw.top.rows.row_address_generator import RowAddressGenerator
 from hw.top.rows.row_sequencer import RowSequencer
 from hw.top.vector.layer_norm_controller import LayerNormController
@@ -24,7 +26,12 @@ from hw.units.vector_unit.unit import VectorUnit
 __all__ = ["VectorController"]
 
 
-class VectorController(Block):
+@dataclass(frozen=True, kw_only=True)
+class VectorControllerParameters(OmemDepth, VmemDepth, ImemDepth, RowDim, Lanes, MaskScannerParameters):
+    pass
+
+
+class VectorController(CorePart):
     """Executes the commands of the vector unit, one of its commands a clock.
 
     * SPMM: a row whose fullest bank keeps c elements takes max(c, 1) clocks for simd_lanes elements of its result.
@@ -40,7 +47,7 @@ class VectorController(Block):
     latency, and the word must stay until the next read. ``counters`` are what one clock adds, a clock late.
     """
 
-    Parameters = CoreParameters
+    Parameters = VectorControllerParameters
     members_doc = {
         "token": "write one entry of the token list; not while a gated command runs",
         "start": "begin with the command; only while idle",
@@ -67,8 +74,8 @@ class VectorController(Block):
     @staticmethod
     def members(p):
         loop = RowSequencer(max_tokens=p.max_tokens).signature.members
-        issue = SpmmIssue(**p.values()).signature.members
-        reader = RowReader(**p.values()).signature.members
+        issue = SpmmIssue.for_core(p).signature.members
+        reader = RowReader.for_core(p).signature.members
         counters = {"issues": 1, "spmm_terms": range(p.n_banks + 1), "waits_for_write": 1, "waits_for_rows": 1}
         return {
             **{name: loop[name] for name in ("token", "start", "n_active", "limit")},
@@ -96,12 +103,12 @@ class VectorController(Block):
 
     def circuit(self):
         m = Module()
-        values = self.parameters.values()
+        p = self.parameters
         m.submodules.unit = self._unit
-        m.submodules.issue = self._issue = SpmmIssue(**values)
-        m.submodules.reader = self._reader = RowReader(**values)
-        m.submodules.norm = self._norm = LayerNormController(**values)
-        m.submodules.writer = self._writer = RowWriter(**values)
+        m.submodules.issue = self._issue = SpmmIssue.for_core(p)
+        m.submodules.reader = self._reader = RowReader.for_core(p)
+        m.submodules.norm = self._norm = LayerNormController.for_core(p)
+        m.submodules.writer = self._writer = RowWriter.for_core(p)
         self._is_spmm = self._named(m, self.command.opcode == Opcode.SPMM, "is_spmm")
         self._is_norm = self._named(m, self.command.opcode == Opcode.LAYER_NORM, "is_norm")
         self._decode(m)

@@ -1,19 +1,26 @@
 """LayerNormController: the LAYER_NORM command between the words of IMEM and their results."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hw.lib.block import Block
-from hw.top.parameters import CoreParameters
-from hw.top.vector.row_reader import RowReader
-from hw.top.vector.row_writer import RowWriter
+from hw.lib.formats import FP16
+from hw.top.parameters import Banks, CorePart, Lanes, RowDim, SimdLanes
+from hw.top.vector.row_reader import last_word_range
 from hw.units.layer_norm_unit.unit import LayerNormUnit
 
 __all__ = ["LayerNormController"]
 
 
-class LayerNormController(Block):
+@dataclass(frozen=True, kw_only=True)
+class LayerNormControllerParameters(RowDim, SimdLanes, Lanes, Banks):
+    pass
+
+
+class LayerNormController(CorePart):
     """Gives the words of gamma and beta, and then those of the rows, to the layer-norm unit.
 
     After ``start`` the words come in pairs, gamma to the left and beta to the right, until there is one of each for
@@ -21,7 +28,7 @@ class LayerNormController(Block):
     not count, whatever they are; their results are 0. Timing: as the layer-norm unit.
     """
 
-    Parameters = CoreParameters
+    Parameters = LayerNormControllerParameters
     members_doc = {
         "start": "begin with gamma and beta; only while empty",
         "last_word": "constant from start on: words a row, less one",
@@ -41,15 +48,15 @@ class LayerNormController(Block):
 
     @classmethod
     def members(cls, p):
-        reader = RowReader(**p.values()).signature.members
+        word = data.ArrayLayout(FP16.width, p.row_word)
         return {
             "start": In(1),
-            "last_word": reader["last_word"],
+            "last_word": In(last_word_range(p)),
             "last_lane": In(ceil_log2(p.row_word)),
             "epsilon": In(cls._make_unit(p).epsilon.shape()),
-            "words": reader["words"].flip(),
+            "words": In(stream.Signature(data.StructLayout({"left": word, "right": word}))),
             "loads": Out(1),
-            "results": RowWriter(**p.values()).signature.members["results"].flip(),
+            "results": Out(stream.Signature(word)),
         }
 
     @property

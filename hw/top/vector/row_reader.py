@@ -1,25 +1,36 @@
 """RowReader: reads the words of rows of one or two matrices in IMEM and brings them together."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.block import Block
 from hw.lib.formats import FP16
 from hw.top.layouts import imem_write
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CorePart, ImemWord, RowDim
 
-__all__ = ["RowReader"]
+__all__ = ["RowReader", "last_word_range"]
 
 
-class RowReader(Block):
+def last_word_range(p):
+    """The numbers of a row's last word."""
+    return range(max(2, -(-p.max_dim // p.row_word)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowReaderParameters(RowDim, ImemWord):
+    pass
+
+
+class RowReader(CorePart):
     """For each row its words one after the other; with ``is_pair``, each with that of a second matrix at its side.
 
     A word takes one read, a pair two; there is one read a clock. Words come ``latency`` clocks after their row, if
     those that are read come in the clock after their address.
     """
 
-    Parameters = CoreParameters
+    Parameters = RowReaderParameters
     latency = 3
     members_doc = {
         "rows": "first words of each row in both matrices",
@@ -37,7 +48,7 @@ class RowReader(Block):
         return {
             "rows": In(stream.Signature(data.ArrayLayout(address, 2))),
             "is_pair": In(1),
-            "last_word": In(range(max(2, -(-p.max_dim // p.row_word)))),
+            "last_word": In(last_word_range(p)),
             "imem_address": Out(stream.Signature(address)),
             "imem_word": In(stream.Signature(word.size)),
             "words": Out(stream.Signature(data.StructLayout({"left": word, "right": word}))),

@@ -1,27 +1,33 @@
 """RowWriter: puts results into rows of IMEM, word by word or in smaller groups."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hw.lib.block import Block
 from hw.lib.formats import FP16
 from hw.lib.stream import StreamQueue
 from hw.top.layouts import imem_write
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CorePart, ImemWord, RowDim
 
 __all__ = ["RowWriter"]
 
 
-class RowWriter(Block):
+@dataclass(frozen=True, kw_only=True)
+class RowWriterParameters(RowDim, ImemWord):
+    pass
+
+
+class RowWriter(CorePart):
     """A row's results fill its words from the first one on: whole words or, with ``in_groups``, simd_lanes elements.
 
     A group is taken from the lowest elements of a result; the rest of its word in IMEM stays as it is. One result a
     clock; a write is offered in the clock after its result, and two of them may wait.
     """
 
-    Parameters = CoreParameters
+    Parameters = RowWriterParameters
     latency = 1
     members_doc = {
         "places": "the first word of each row, one a row",
@@ -46,7 +52,7 @@ class RowWriter(Block):
 
     def circuit(self):
         m = Module()
-        sizes = self.parameters.sizes
+        p = self.parameters
         layout = self.write.payload.shape()
         m.submodules.waiting = waiting = StreamQueue(width=layout.size + 1, depth=2)
         index = Signal.like(self.last_result, name="index")
@@ -66,7 +72,7 @@ class RowWriter(Block):
         with m.If(taken):
             m.d.sync += index.eq(Mux(ends_row, 0, index + 1))
 
-        parts_a_group = self.simd_lanes // sizes.row_part
+        parts_a_group = self.simd_lanes // p.row_part
         written, results = Signal(layout), self.results.payload
         m.d.comb += [
             written.address.eq(self.places.payload + word),
@@ -75,9 +81,7 @@ class RowWriter(Block):
                 for place, element in enumerate(written["values"])
             ),
             written.enable.eq(
-                Mux(
-                    self.in_groups, ((1 << parts_a_group) - 1) << (position * parts_a_group), (1 << sizes.row_parts) - 1
-                )
+                Mux(self.in_groups, ((1 << parts_a_group) - 1) << (position * parts_a_group), (1 << p.row_parts) - 1)
             ),
             waiting.source.payload.eq(Cat(written, ends_row)),
             self.write.payload.eq(waiting.sink.payload),

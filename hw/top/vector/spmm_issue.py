@@ -1,21 +1,27 @@
 """SpmmIssue: the mask's walk turned into the vector unit's SPMM commands."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from hw.lib.block import Block
 from hw.lib.formats import FP16
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.layouts import value_write
-from hw.top.parameters import CoreParameters
-from hw.top.rows.mask_scanner import MaskScanner, used_slots
+from hw.top.parameters import CorePart, OmemDepth, VmemDepth
+from hw.top.rows.mask_scanner import MaskScanner, MaskScannerParameters, used_slots
 
 __all__ = ["SpmmIssue"]
 
 
-class SpmmIssue(Block):
+@dataclass(frozen=True, kw_only=True)
+class SpmmIssueParameters(OmemDepth, VmemDepth, MaskScannerParameters):
+    pass
+
+
+class SpmmIssue(CorePart):
     """Each row is walked once for every simd_lanes elements of its result; a step is a command.
 
     Each bank reads its probabilities one after the other from ``source`` on, and goes back to the row's first one for
@@ -25,7 +31,7 @@ class SpmmIssue(Block):
     Probabilities are read with one clock of latency, and the word must stay until the next read.
     """
 
-    Parameters = CoreParameters
+    Parameters = SpmmIssueParameters
     latency = MaskScanner.latency + 2
     members_doc = {
         "start": "begin at the first probability; only while idle",
@@ -41,7 +47,7 @@ class SpmmIssue(Block):
 
     @staticmethod
     def members(p):
-        walk = MaskScanner(**p.values()).signature.members
+        walk = MaskScanner.for_core(p).signature.members
         words = data.ArrayLayout(FP16.width, p.n_banks)
         read = {"enable": p.n_banks, "address": data.ArrayLayout(max(1, ceil_log2(p.omem_depth)), p.n_banks)}
         terms = {
@@ -62,7 +68,7 @@ class SpmmIssue(Block):
 
     def circuit(self):
         m = Module()
-        m.submodules.walk = walk = MaskScanner(**self.parameters.values())
+        m.submodules.walk = walk = MaskScanner.for_core(self.parameters)
         m.d.comb += [walk.mask.eq(self.command.mask), walk.n_keys.eq(self.command.n_out), walk.turns.eq(self.turns)]
         connect(m, flipped(self.rows), walk.rows)
         connect(m, walk.mask_address, flipped(self.mask_address))
@@ -119,14 +125,14 @@ class SpmmIssue(Block):
 
     def _addresses(self, m, step, taken):
         """Where the values of the step's slots are in their banks."""
-        sizes = self.parameters.sizes
-        used = used_slots(sizes, self.command.n_out)
+        p = self.parameters
+        used = used_slots(p, self.command.n_out)
         width = len(self.terms.payload.address[0])
-        n_slots = Signal(range(sizes.key_slots + 1))
+        n_slots = Signal(range(p.key_slots + 1))
         first = Signal(width, name="first_value", reset_less=True)
         # The number of slots is a power of two: one more than the highest that is used.
         m.d.comb += n_slots.eq(1)
-        for slot in (power - 1 for power in (2 << level for level in range(ceil_log2(sizes.key_slots)))):
+        for slot in (power - 1 for power in (2 << level for level in range(ceil_log2(p.key_slots)))):
             with m.If(used[slot]):
                 m.d.comb += n_slots.eq(slot + 1)
         with m.If(self.start):
