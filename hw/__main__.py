@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from golden.spec.parameters import kind_of
 from hw.cli import balance, command_documents, readme
 from hw.cli import synth_check as check
 from hw.cli.arguments import add_block_arguments, blocks_from, reporting_errors
@@ -17,7 +18,6 @@ from hw.emit.emission import MEMORY_BODIES, summary
 from hw.emit.package import build_package, write_files
 from hw.emit.verilog_subset import RESERVED
 from hw.lib.errors import UsageError
-from hw.lib.parameters import kind_of
 from hw.registry import BLOCKS, PRESETS, make_block, unit_class
 from hw.synthesis import fpga
 

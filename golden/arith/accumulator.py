@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from golden.arith.floats import FORMATS, FP32, bit_length, decode, round_pack
+from golden.arith.floats import bit_length, decode, round_pack
+from golden.spec.formats import FORMATS, FP32
 
 GUARD_BITS = 2
 """Fraction bits that the reduction bus keeps below an accumulator's last bit."""

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from golden.arith.floats import FP16, FP32, decode, is_nan, round_pack
+from golden.arith.floats import decode, is_nan, round_pack, word_type
+from golden.spec.formats import FP16, FP32
 from golden.spec.vector_operations import VectorOp
 
 __all__ = [
@@ -66,17 +67,17 @@ def multiply(a, b, fmt=FP16):
 
 def add(a, b, fmt=FP16):
     """``a + b`` rounded once; −0 only for −0 + −0."""
-    return fused_multiply_add(a, np.asarray(fmt.bias << fmt.fraction_width, fmt.dtype), b, fmt)
+    return fused_multiply_add(a, np.asarray(fmt.one, word_type(fmt)), b, fmt)
 
 
 def subtract(a, b, fmt=FP16):
     """``a − b`` rounded once."""
-    return add(a, np.asarray(b, fmt.dtype) ^ fmt.dtype.type(fmt.sign_bit), fmt)
+    return add(a, np.asarray(b, word_type(fmt)) ^ word_type(fmt).type(fmt.sign_bit), fmt)
 
 
 def absolute_difference(a, b, fmt=FP16):
     """``|a − b|`` rounded once."""
-    return subtract(a, b, fmt) & fmt.dtype.type(fmt.sign_bit - 1)
+    return subtract(a, b, fmt) & word_type(fmt).type(fmt.sign_bit - 1)
 
 
 def _signed_magnitude(word, fmt):
@@ -105,10 +106,10 @@ def greater(a, b, fmt=FP16):
 
 
 def _select(a, b, first_wins, fmt):
-    a, b = np.asarray(a, fmt.dtype), np.asarray(b, fmt.dtype)
+    a, b = np.asarray(a, word_type(fmt)), np.asarray(b, word_type(fmt))
     nan_a, nan_b = is_nan(fmt, a), is_nan(fmt, b)
     chosen = np.where(nan_b | (first_wins & ~nan_a), a, b)
-    return np.where(nan_a & nan_b, fmt.dtype.type(fmt.nan), chosen)
+    return np.where(nan_a & nan_b, word_type(fmt).type(fmt.nan), chosen)
 
 
 def maximum(a, b, fmt=FP16):

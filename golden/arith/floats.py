@@ -1,17 +1,13 @@
 """Floating-point words as exact integers: decode, round once, encode (NumPy, vectorised)."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from golden.spec.formats import FP64
+
 __all__ = [
-    "Format",
-    "FP16",
-    "BF16",
-    "FP32",
-    "FP64",
-    "FORMATS",
+    "word_type",
     "Decoded",
     "decode",
     "round_pack",
@@ -23,50 +19,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Format:
-    """An IEEE-style binary format; `bias` and the words of its specials follow from the two widths."""
-
-    name: str
-    exponent_width: int
-    fraction_width: int
-
-    @property
-    def width(self):
-        return 1 + self.exponent_width + self.fraction_width
-
-    @property
-    def bias(self):
-        return (1 << (self.exponent_width - 1)) - 1
-
-    @property
-    def max_exponent(self):
-        """The exponent field of infinities."""
-        return (1 << self.exponent_width) - 1
-
-    @property
-    def infinity(self):
-        return self.max_exponent << self.fraction_width
-
-    @property
-    def nan(self):
-        return self.infinity | 1 << (self.fraction_width - 1)
-
-    @property
-    def sign_bit(self):
-        return 1 << (self.width - 1)
-
-    @property
-    def dtype(self):
-        """The unsigned NumPy type that holds one word."""
-        return np.dtype(f"uint{self.width}")
-
-
-FP16 = Format("fp16", 5, 10)
-BF16 = Format("bf16", 8, 7)
-FP32 = Format("fp32", 8, 23)
-FP64 = Format("fp64", 11, 52)
-FORMATS = {fmt.name: fmt for fmt in (FP16, BF16, FP32, FP64)}
+def word_type(fmt):
+    """The unsigned NumPy type that holds a word of the format."""
+    return np.dtype(f"uint{fmt.width}")
 
 
 class Decoded(NamedTuple):
@@ -147,7 +102,7 @@ def round_pack(fmt, sign, magnitude, exponent, sticky=False, *, nan=False, inf=F
     word = np.where((magnitude == 0) & ~sticky, 0, np.minimum(word, fmt.infinity))
     word = np.where(inf, fmt.infinity, word).astype(np.uint64)
     word |= sign.astype(np.uint64) << np.uint64(fmt.width - 1)
-    return np.where(nan, np.uint64(fmt.nan), word).astype(fmt.dtype)
+    return np.where(nan, np.uint64(fmt.nan), word).astype(word_type(fmt))
 
 
 def is_nan(fmt, bits):

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from golden.arith.floats import BF16, FP16
+from golden.spec.formats import BF16, FP16
 
 __all__ = [
     "LinearTable",

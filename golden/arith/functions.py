@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from golden.arith.floats import FP16, bit_length, decode
+from golden.arith.floats import bit_length, decode, word_type
 from golden.arith.function_tables import exponential_tables, reciprocal_root_table, reciprocal_table
 from golden.arith.gelu_tables import FRACTION, TAIL_INDEX_WIDTH, gelu_tables
+from golden.spec.formats import FP16
 
 __all__ = ["exponential", "reciprocal", "reciprocal_root", "gelu"]
 
@@ -36,7 +37,7 @@ def exponential(x, fmt=FP16):
     far = (distance < 0) | number.is_inf
     word = np.where(far, 0, word)
     word = np.where((number.sign == 0) & (far | (field >= 2 * fmt.bias + 1)), fmt.infinity, word)
-    return np.where(number.is_nan, fmt.nan, word).astype(fmt.dtype)
+    return np.where(number.is_nan, fmt.nan, word).astype(word_type(fmt))
 
 
 def _pack(significand, field, fmt):
@@ -58,7 +59,7 @@ def reciprocal(x, fmt=FP16):
     value = table(fraction) >> (table.value_fraction - fmt.fraction_width - 1)
     word = np.minimum(_pack(value, 2 * fmt.bias - 1 - exponent, fmt), fmt.infinity)
     word = np.where(number.is_inf, 0, np.where(number.is_zero, fmt.infinity, word)) | number.sign << (fmt.width - 1)
-    return np.where(number.is_nan, fmt.nan, word).astype(fmt.dtype)
+    return np.where(number.is_nan, fmt.nan, word).astype(word_type(fmt))
 
 
 def reciprocal_root(x, fmt=FP16):
@@ -73,7 +74,7 @@ def reciprocal_root(x, fmt=FP16):
     value = table(octave << fmt.fraction_width | fraction) >> (table.value_fraction - fmt.fraction_width - 1)
     word = _pack(value, fmt.bias - 1 - (exponent - fmt.bias - octave) // 2, fmt)
     word = np.where(number.is_inf, 0, np.where(number.is_zero, fmt.infinity | number.sign << (fmt.width - 1), word))
-    return np.where(number.is_nan | ((number.sign == 1) & ~number.is_zero), fmt.nan, word).astype(fmt.dtype)
+    return np.where(number.is_nan | ((number.sign == 1) & ~number.is_zero), fmt.nan, word).astype(word_type(fmt))
 
 
 def gelu(x, fmt=FP16):
@@ -105,7 +106,7 @@ def gelu(x, fmt=FP16):
     left = np.minimum(FRACTION + 1 - bit_length(total), field - 1)
     rounded = (((total << left) >> FRACTION - fmt.fraction_width - 1) + 1) >> 1
     word = np.where(total == 0, 0, (field - left - 1 << fmt.fraction_width) + rounded)
-    return np.where(number.is_nan, fmt.nan, word | number.sign << fmt.width - 1).astype(fmt.dtype)
+    return np.where(number.is_nan, fmt.nan, word | number.sign << fmt.width - 1).astype(word_type(fmt))
 
 
 def _normalise(number, fmt):

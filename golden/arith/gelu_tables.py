@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cache
 
-from golden.arith.floats import BF16, FP16
 from golden.arith.function_tables import LinearTable, fit
+from golden.spec.formats import BF16, FP16
 
 __all__ = ["GeluTables", "gelu_tables", "normal_distribution", "OCTAVES", "FRACTION"]
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from golden.core.memories import Kept, Words
+from golden.spec.formats import FP16
 from golden.spec.sizes import words_for
 from golden.units.dot_product_unit import dot_products
 from golden.units.hash_bank_mapper import BankMap
@@ -11,8 +12,6 @@ __all__ = ["matmul", "project", "run_time_map", "sddmm"]
 
 _CHUNK = 1 << 16
 """Products at a time: few enough for the arrays to stay in a processor's cache."""
-
-_ONE = 0x3C00
 
 
 def run_time_map(sizes, n_columns, multiplier):
@@ -31,7 +30,7 @@ def _queries(memories, command, rows, n_lanes):
     words = memories.rows(command.source, command.source_stride, rows, command.n_in).padded(n_beats * n_lanes)
     if command.has("bias"):
         words = words.padded((n_beats + 1) * n_lanes)
-        words.data[:, n_beats * n_lanes] = _ONE
+        words.data[:, n_beats * n_lanes] = FP16.one
         n_beats += 1
     return words.reshape(len(rows), n_beats, n_lanes)
 

@@ -6,10 +6,10 @@ from golden.arith.elementwise import elementwise as lane_operation
 from golden.core.checks import has_two_operands
 from golden.core.memories import Kept, Words
 from golden.core.spmm import spmm as spmm_rows
+from golden.spec.formats import FP16
 from golden.spec.sizes import words_for
 from golden.spec.vector_operations import VectorOp
 from golden.units.layer_norm_unit import layer_norm as normalised_rows
-from golden.units.softmax_unit import ONE
 from golden.units.softmax_unit import softmax as softmax_rows
 from golden.units.vector_unit import FUNCTIONS
 
@@ -33,7 +33,7 @@ def softmax(memories, command, rows, bits):
     """Probabilities of the kept scores of each row; with make_mask the bits of those that theta keeps, their mass."""
     enable = _flat(bits)
     scores = _encoded(memories.scores, command.source, bits)
-    factor = memories.mass[rows] if command.has("use_mass") else Words.known(np.full(len(rows), ONE))
+    factor = memories.mass[rows] if command.has("use_mass") else Words.known(np.full(len(rows), FP16.one))
     result = softmax_rows(scores.data, enable, command.scale, command.theta, factor.data)
     is_defined = scores.defined.all(axis=1) & factor.defined
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from golden.arith import floats
+from golden.spec.formats import FORMATS, FP32
 
 __all__ = ["COARSENESS", "DEFAULT_ALIGN_WIDTH", "DEFAULT_MAX_TERMS", "Scores", "dot_products", "dot_product_stream"]
 
@@ -88,7 +89,7 @@ def dot_product_stream(query, key, first, last, *, format, align_width=None, max
 def _scores(query, key, starts, lengths, format, align_width, max_terms):
     if format == "int8":
         return _int8_scores(query, key, starts, lengths)
-    fmt = floats.FORMATS[format]
+    fmt = FORMATS[format]
     window = (DEFAULT_ALIGN_WIDTH if align_width is None else align_width) - 1 + COARSENESS
     terms_log2 = int(DEFAULT_MAX_TERMS if max_terms is None else max_terms).bit_length() - 1
     accumulator_width = window + terms_log2 + 1
@@ -115,7 +116,7 @@ def _scores(query, key, starts, lengths, format, align_width, max_terms):
     magnitude = np.abs(total).view(np.uint64)
     exponent = reference - _unit_offset(fmt, window)
     return Scores(
-        floats.round_pack(floats.FP32, sign, magnitude, exponent, **special),
+        floats.round_pack(FP32, sign, magnitude, exponent, **special),
         floats.round_pack(fmt, sign, magnitude, exponent, **special),
     )
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from golden.arith import layer_norm_tables as tables
 from golden.arith.elementwise import fused_multiply_add
-from golden.arith.floats import FP16, bit_length, decode, round_pack
+from golden.arith.floats import bit_length, decode, round_pack, word_type
+from golden.spec.formats import FP16
 from golden.units.softmax_unit import truncated_product
 
 __all__ = ["SLIPS", "encode_epsilon", "decode_epsilon", "layer_norm", "normalise"]
@@ -60,7 +61,7 @@ def layer_norm(values, enable, gamma, beta, epsilon):
     What is not enabled is 0. The elements that :func:`normalise` gives are multiplied and added with one rounding.
     """
     y = fused_multiply_add(gamma, normalise(values, enable, epsilon), beta)
-    return np.where(enable, y, 0).astype(FP16.dtype)
+    return np.where(enable, y, 0).astype(word_type(FP16))
 
 
 def normalise(values, enable, epsilon, slips=None):

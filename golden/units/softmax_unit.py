@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from golden.arith import softmax_tables as tables
-from golden.arith.floats import FP16, bit_length, decode, round_pack
+from golden.arith.floats import bit_length, decode, round_pack, word_type
+from golden.spec.formats import FP16
 
 __all__ = ["Softmax", "encode_scale", "decode_scale", "softmax", "retained_mass", "threshold_keeps"]
 
-ONE = 0x3C00
 FACTOR_MASK = 0x3FFF
 """The bits of a factor that are looked at: those of numbers below 2."""
 
@@ -41,7 +41,7 @@ def decode_scale(word):
     return math.ldexp((1 << tables.SCALE_FRACTION) + fraction, exponent - tables.SCALE_BIAS - tables.SCALE_FRACTION)
 
 
-def softmax(scores, enable, scale, theta=0, factor=ONE):
+def softmax(scores, enable, scale, theta=0, factor=FP16.one):
     """``P = factor * 2**(c*x) / sum(2**(c*x))`` over the enabled elements of each row, ``c = decode_scale(scale)``.
 
     ``scores`` [rows, n] are FP16 words, ``enable`` [rows, n] says which are elements of the row, ``theta`` is one
@@ -70,7 +70,7 @@ def softmax(scores, enable, scale, theta=0, factor=ONE):
 
     product = truncated_product(significand, row_significand, tables.PRODUCT_DROPPED, tables.PRODUCT_CENTRE)
     values = round_pack(FP16, 0, product, -tables.PRODUCT_FRACTION - whole - row_exponent)
-    values = np.where(has_nan & enable, FP16.nan, values).astype(FP16.dtype)
+    values = np.where(has_nan & enable, FP16.nan, values).astype(word_type(FP16))
     keep = enable & threshold_keeps(values, theta)
     return Softmax(values, keep, retained_mass(values, keep))
 

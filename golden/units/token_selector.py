@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from golden.arith.floats import FP16, decode
+from golden.arith.floats import decode
+from golden.spec.formats import FP16
 
 __all__ = ["words", "is_legal_threshold", "changed", "any_of_patch", "token_masks", "index_list", "beat_positions"]
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from golden.arith.accumulator import Accumulator, Sums
 from golden.arith.elementwise import ELEMENTWISE_OPS, elementwise
-from golden.arith.floats import FORMATS, FP32, decode, round_pack
+from golden.arith.floats import decode, round_pack, word_type
 from golden.arith.functions import exponential, gelu, reciprocal, reciprocal_root
+from golden.spec.formats import FORMATS, FP32
 from golden.spec.vector_operations import VectorOp
 
 __all__ = ["Scope", "Commands", "Results", "VectorUnit"]
@@ -249,7 +250,7 @@ def _to_key(fmt, word):
 def _from_key(fmt, key):
     word = np.where(key & fmt.sign_bit, key ^ fmt.sign_bit, key ^ (2 * fmt.sign_bit - 1))
     word = np.where(key == 0, fmt.sign_bit | fmt.infinity, np.where(key == 1, fmt.nan, word))
-    return word.astype(fmt.dtype)
+    return word.astype(word_type(fmt))
 
 
 def _single(fmt, word):

@@ -6,9 +6,10 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import float_format
+from golden.spec.parameters import Parameters, choice
 from hw.lib.block import Block
-from hw.lib.formats import float_format
-from hw.lib.parameters import Parameters, choice
+from hw.lib.formats import float_layout
 
 __all__ = ["FloatCompare"]
 
@@ -51,7 +52,7 @@ class FloatCompare(Block):
     def circuit(self):
         m = Module()
         fmt = float_format(self.format)
-        left, right = data.View(fmt.layout, self.left), data.View(fmt.layout, self.right)
+        left, right = data.View(float_layout(fmt), self.left), data.View(float_layout(fmt), self.right)
         left_magnitude, right_magnitude = self.left[:-1], self.right[:-1]
         left_nan = Signal()
         right_nan = Signal()

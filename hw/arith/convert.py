@@ -6,10 +6,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP32, float_format
+from golden.spec.parameters import Parameters, choice
 from hw.arith.fused_layouts import operand_layout
 from hw.lib.block import Block
-from hw.lib.formats import FP32, float_format
-from hw.lib.parameters import Parameters, choice
+from hw.lib.formats import float_layout
 
 __all__ = ["SplitSingle"]
 
@@ -43,7 +44,7 @@ class SplitSingle(Block):
         m = Module()
         fmt = float_format(self.format)
         p = fmt.precision
-        word = data.View(FP32.layout, self.word)
+        word = data.View(float_layout(FP32), self.word)
         special = Signal()
         hidden = Signal()
         m.d.comb += [special.eq(word.exponent.all()), hidden.eq(word.exponent.any())]

@@ -7,10 +7,11 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.formats import FP16
+from golden.spec.parameters import Parameters, flag
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
-from hw.lib.parameters import Parameters, flag
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["DECODED_THRESHOLD", "ThresholdDecoder", "DifferenceExceeds"]
@@ -46,7 +47,7 @@ class ThresholdDecoder(Block):
 
     @staticmethod
     def members(p):
-        return {"threshold": In(FP16.layout), "decoded": Out(DECODED_THRESHOLD)}
+        return {"threshold": In(float_layout(FP16)), "decoded": Out(DECODED_THRESHOLD)}
 
     def circuit(self):
         m = Module()
@@ -112,8 +113,8 @@ class DifferenceExceeds(Block):
     def members(p):
         return {
             "advance": In(1),
-            "current": In(FP16.layout),
-            "previous": In(FP16.layout),
+            "current": In(float_layout(FP16)),
+            "previous": In(float_layout(FP16)),
             "threshold": In(DECODED_THRESHOLD),
             "threshold_later": In(DECODED_THRESHOLD),
             "exceeds": Out(1),

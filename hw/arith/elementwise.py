@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP32, float_format
+from golden.spec.parameters import Parameters, choice
 from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
 from hw.arith.compare import FloatCompare
 from hw.arith.convert import SplitSingle
 from hw.arith.fma import FusedDatapath, decode_operand
 from hw.lib.block import Block
-from hw.lib.formats import FP32, float_format
-from hw.lib.parameters import Parameters, choice
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["ElementwiseLane"]

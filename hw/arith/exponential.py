@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden.arith.floats import FORMATS
 from golden.arith.function_tables import exponential_tables
+from golden.spec.formats import FORMATS, float_format
+from golden.spec.parameters import Parameters, choice
 from hw.arith.compressor import Heap
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import float_format
-from hw.lib.parameters import Parameters, choice
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["Exponential"]
@@ -57,7 +57,7 @@ class Exponential(Block):
         pipe = Pipeline(m, advance=self.advance)
 
         # 1. The significand times log2(e). The shift distances are 0 to 15: smaller numbers count as 0.
-        x = fmt.layout(self.x)
+        x = float_layout(fmt)(self.x)
         lowest = fmt.bias + tables.top_exponent - 15
         near = Signal()
         far = Signal()

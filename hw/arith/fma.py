@@ -6,11 +6,12 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP32, float_format
+from golden.spec.parameters import Parameters, choice
 from hw.arith.fused_layouts import FusedParameters, operand_layout
 from hw.arith.fused_stages import FusedProduct, FusedRound, FusedSum
 from hw.lib.block import Block
-from hw.lib.formats import FP32, float_format
-from hw.lib.parameters import Parameters, choice
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["FusedMultiplyAdd", "FusedDatapath", "decode_operand"]
@@ -112,7 +113,7 @@ class FusedMultiplyAdd(Block):
 
 def decode_operand(m, fmt, word, name):
     """The operand of a word in ``fmt``, and whether it is zero."""
-    word = data.View(fmt.layout, word)
+    word = data.View(float_layout(fmt), word)
     operand, zero = Signal(operand_layout(fmt), name=name), Signal(name=f"{name}_zero")
     # Subnormals share the exponent of field 1.
     m.d.comb += [

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
-from hw.lib.formats import float_format
-from hw.lib.parameters import Parameters, choice, flag
+from golden.spec.formats import float_format
+from golden.spec.parameters import Parameters, choice, flag
 
 __all__ = [
     "GROUP",

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from golden.spec.formats import FP32, float_format
 from hw.arith.compressor import FullAdderRow, Heap
 from hw.arith.end_around import EndAroundAdder
 from hw.arith.fused_layouts import (
@@ -20,7 +21,6 @@ from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import add_unsigned_product
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP32, float_format
 
 __all__ = ["FusedProduct", "FusedSum", "FusedRound"]
 

@@ -6,16 +6,16 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.arith.floats import FORMATS
 from golden.arith.gelu_tables import FRACTION, OCTAVES, TAIL_INDEX_WIDTH, gelu_tables
+from golden.spec.formats import FORMATS, float_format
+from golden.spec.parameters import Parameters, choice
 from hw.arith.compressor import Heap
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import add_unsigned_product
 from hw.arith.shifter import LogShifter
 from hw.arith.tables import look_up
 from hw.lib.block import Block
-from hw.lib.formats import float_format
-from hw.lib.parameters import Parameters, choice
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["Gelu"]
@@ -60,7 +60,7 @@ class Gelu(Block):
         pipe = Pipeline(m, advance=self.advance)
 
         # 1. The line, and what it is added to or subtracted from.
-        x = fmt.layout(self.x)
+        x = float_layout(fmt)(self.x)
         is_nan = Signal()
         large = Signal()
         small = Signal()  # half of x is subnormal

@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from golden.spec.parameters import Parameters, integer
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 
 __all__ = ["LeadingZeroCounter"]
 

@@ -6,12 +6,12 @@ from amaranth.hdl import Module
 from amaranth.lib.wiring import In, Out
 
 from golden.arith import function_tables, layer_norm_tables, softmax_tables
-from golden.arith.floats import FORMATS
+from golden.spec.formats import FORMATS
+from golden.spec.parameters import Parameters, choice, integer
 from hw.arith.compressor import Heap
 from hw.arith.multiplier import add_unsigned_product
 from hw.arith.tables import look_up
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, choice, integer
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["LinearSegments"]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, integer
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 
 
 @dataclass(frozen=True, kw_only=True)

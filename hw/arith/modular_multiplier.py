@@ -6,9 +6,9 @@ from functools import cache
 from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, integer
 from hw.arith.compressor import Heap
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 
 __all__ = ["ConstantModularMultiplier", "ModularMultiplier", "signed_digits"]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, flag, integer
 from hw.arith.compressor import FullAdderRow, HalfAdderRow, Heap
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, flag, integer
 from hw.lib.pipeline import Pipeline
 
 __all__ = [

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import float_format
+from golden.spec.parameters import Parameters, choice
 from hw.arith.linear_segments import LinearSegments
 from hw.lib.block import Block
-from hw.lib.formats import float_format
-from hw.lib.parameters import Parameters, choice
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["Reciprocal"]
@@ -51,7 +52,7 @@ class Reciprocal(Block):
         m.d.comb += lines.advance.eq(self.advance)
 
         # 1. The fraction with its leading one in place, looked up; the exponent field of the result.
-        x = fmt.layout(self.x)
+        x = float_layout(fmt)(self.x)
         one_place = fmt.max_exponent - 2  # the arguments' exponent field from which results are subnormal
         upper_half = x.fraction[-1]
         subnormal = Signal()

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import float_format
+from golden.spec.parameters import Parameters, choice
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import float_format
-from hw.lib.parameters import Parameters, choice
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["ReciprocalRoot"]
@@ -50,7 +51,7 @@ class ReciprocalRoot(Block):
         pipe = Pipeline(m, advance=self.advance)
 
         # 1. The leading one in place, and the exponent that goes with it.
-        x = fmt.layout(self.x)
+        x = float_layout(fmt)(self.x)
         subnormal = Signal()
         is_zero = Signal()
         special = Signal()

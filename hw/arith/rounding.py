@@ -6,10 +6,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from golden.spec.formats import FORMATS, float_format
+from golden.spec.parameters import Parameters, choice, integer
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FLOAT_FORMATS, float_format
-from hw.lib.parameters import Parameters, choice, integer
 
 __all__ = ["SubnormalDistance", "SubnormalShift", "RoundPack", "FloatRounder"]
 
@@ -84,7 +84,7 @@ class SubnormalShift(Block):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundPackParameters(Parameters):
-    format: str = choice("fp16", *FLOAT_FORMATS, doc="format of the word")
+    format: str = choice("fp16", *FORMATS, doc="format of the word")
     width: int = integer(24, low=2, high=1024, doc="bits of the significand before rounding")
     exponent_width: int = integer(10, low=2, high=24, doc="bits of the signed exponent")
 

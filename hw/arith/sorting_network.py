@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, flag, integer
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, flag, integer
 
 
 def bitonic_layers(n):

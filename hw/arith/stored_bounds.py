@@ -4,12 +4,13 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP16
 from hw.arith.difference import DECODED_THRESHOLD, effective_exponent
 from hw.arith.end_around import prefix_tree
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["STORED_BOUNDS", "BoundsMaker", "OutsideBounds"]
@@ -87,7 +88,7 @@ class BoundsMaker(Block):
     def members(p):
         return {
             "advance": In(1),
-            "reference": In(FP16.layout),
+            "reference": In(float_layout(FP16)),
             "threshold": In(DECODED_THRESHOLD),
             "bounds": Out(STORED_BOUNDS),
         }

@@ -8,7 +8,7 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from hw.lib.parameters import NoParameters
+from golden.spec.parameters import NoParameters
 
 MAX_INPUT_BITS = (1 << 16) - 2
 """Amaranth numbers the input bits of a module, clock and reset included, with 16 bits."""

@@ -7,8 +7,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import Parameters, choice, integer
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, choice, integer
 
 
 @dataclass(frozen=True, kw_only=True)

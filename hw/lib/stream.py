@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, choice, integer
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
-from hw.lib.parameters import Parameters, choice, integer
 from hw.lib.pipeline import Pipeline
 
 _MAX_WIDTH = 1 << 16

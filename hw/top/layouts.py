@@ -3,7 +3,7 @@
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from hw.lib.formats import FP16
+from golden.spec.formats import FP16
 
 __all__ = ["bank_write", "imem_write", "value_write"]
 

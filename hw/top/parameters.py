@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from golden.spec.parameters import Parameters, choice, integer, power_of_two
 from golden.spec.sizes import CoreSizes, DerivedSizes
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, choice, integer, power_of_two
 from hw.units.token_selector.order import LatentParameters
 
 __all__ = [

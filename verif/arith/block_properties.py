@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 from amaranth.hdl import Cat, Const, Mux, Signal
 
+from golden.spec.formats import float_format
 from hw.arith.compare import FloatCompare
 from hw.arith.compressor import FullAdderRow, HalfAdderRow
 from hw.arith.end_around import EndAroundAdder
@@ -14,7 +15,6 @@ from hw.arith.multiplier import RecodedMultiplier, TruncatedMultiplier, Unsigned
 from hw.arith.rounding import RoundPack, SubnormalDistance, SubnormalShift
 from hw.arith.shifter import LogShifter
 from hw.arith.sorting_network import CompareExchangeRow
-from hw.lib.formats import float_format
 from hw.units.vector_unit.trees import MaximumTree, SumTree
 from verif.formal.lockstep import delayed, lock_step
 from verif.formal.properties import Property

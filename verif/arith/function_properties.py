@@ -3,7 +3,7 @@
 import numpy as np
 
 from golden.arith import functions
-from golden.arith.floats import FORMATS
+from golden.spec.formats import FORMATS
 from hw.arith.exponential import Exponential
 from hw.arith.gelu import Gelu
 from hw.arith.reciprocal import Reciprocal

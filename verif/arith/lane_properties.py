@@ -3,10 +3,10 @@
 import numpy as np
 from amaranth.hdl import Cat, Const, Mux, Signal
 
+from golden.spec.formats import FP32, float_format
 from golden.spec.vector_operations import VectorOp
 from hw.arith.elementwise import ElementwiseLane
 from hw.arith.fma import FusedMultiplyAdd
-from hw.lib.formats import FP32, float_format
 from verif.formal.lockstep import delayed, lock_step
 from verif.formal.properties import Property
 from verif.formal.reference import Number, convert, multiply_add

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from golden.arith import elementwise as golden
-from golden.arith.floats import BF16, FP16, FP32, from_float64
+from golden.arith.floats import from_float64
+from golden.spec.formats import BF16, FP16, FP32
 from golden.spec.vector_operations import VectorOp
 from hw.arith.elementwise import ElementwiseLane
 from hw.arith.fma import FusedMultiplyAdd

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from golden.arith import functions
-from golden.arith.floats import FORMATS
+from golden.spec.formats import FORMATS
 from hw.arith.exponential import Exponential
 from hw.arith.gelu import Gelu
 from hw.arith.reciprocal import Reciprocal

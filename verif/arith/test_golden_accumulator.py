@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from golden.arith.accumulator import GUARD_BITS, Accumulator
-from golden.arith.floats import FORMATS, FP32, from_float64, is_nan, to_float64
+from golden.arith.floats import from_float64, is_nan, to_float64, word_type
+from golden.spec.formats import FORMATS, FP32
 
 
 def exact(fmt, word):
@@ -44,8 +45,8 @@ def words(rng, fmt, shape, spread):
     value = rng.standard_normal(shape) * 2.0 ** rng.integers(-spread, 1, shape)
     word = from_float64(fmt, value)
     kind = rng.integers(0, 20, shape)
-    subnormal = rng.integers(0, 1 << fmt.fraction_width, shape).astype(fmt.dtype)
-    return np.where(kind == 0, fmt.dtype.type(0), np.where(kind == 1, subnormal, word))
+    subnormal = rng.integers(0, 1 << fmt.fraction_width, shape).astype(word_type(fmt))
+    return np.where(kind == 0, word_type(fmt).type(0), np.where(kind == 1, subnormal, word))
 
 
 @pytest.mark.parametrize("format", ["fp16", "bf16"])
@@ -79,7 +80,7 @@ def test_error_bound(format, axes):
         for spread in (0, 4, 12, 22):
             left, right = (words(rng, fmt, (24, 4, 3), spread) for _ in range(2))
             # Large terms that cancel leave the small ones, which is where a window loses most.
-            left[12], right[12] = left[3], right[3] ^ fmt.dtype.type(fmt.sign_bit)
+            left[12], right[12] = left[3], right[3] ^ word_type(fmt).type(fmt.sign_bit)
             sums = accumulator.accumulate(accumulator.products(left, right), np.array([0]))
             guard_bits = GUARD_BITS
             for axis in axes:

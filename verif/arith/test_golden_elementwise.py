@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from golden.arith import elementwise as lane
-from golden.arith.floats import BF16, FP16, FP32, decode, equal_or_nan, from_float64, is_nan, to_float64
+from golden.arith.floats import decode, equal_or_nan, from_float64, is_nan, to_float64
+from golden.spec.formats import BF16, FP16, FP32
 from golden.spec.vector_operations import VectorOp
 from verif.bench.testfloat import SOURCES, vectors
 

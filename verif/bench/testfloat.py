@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.arith.floats import FP16, FP32, Format, is_nan
+from golden.arith.floats import is_nan
+from golden.spec.formats import FP16, FP32, FloatFormat
 from golden.spec.vector_operations import VectorOp
 from verif.bench.datasets import testfloat
 
@@ -21,7 +22,7 @@ class Vectors:
     b: np.ndarray
     c: np.ndarray
     expected: np.ndarray
-    target: Format | None
+    target: FloatFormat | None
 
     def wrong(self, results):
         """The rows whose result is another one; any NaN matches any NaN."""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from golden.spec.parameters import kind_of
 from hw import __main__ as hw_command_line
 from hw.cli.arguments import reporting_errors
-from hw.lib.parameters import kind_of
 from hw.registry import PRESETS, UNITS, unit_class
 from verif import __main__ as verif_command_line
 from verif.synthesis import mini_liberty

@@ -4,7 +4,8 @@ import numpy as np
 
 from golden.core.bitmap_scanner import walk
 from golden.spec.commands import FLAGS, Opcode
-from golden.units.softmax_unit import ONE, encode_scale, softmax
+from golden.spec.formats import FP16
+from golden.units.softmax_unit import encode_scale, softmax
 from verif.bench.packing import pack
 from verif.core.path_memories import Direct, MemoryReadPort, WriteMonitor, WriteStream
 
@@ -77,7 +78,7 @@ class SoftmaxProgram:
         taken = np.zeros(wide.shape, bool)
         within = np.arange(len(steps.row)) - np.flatnonzero(steps.first)[steps.row]
         wide[steps.row, within], taken[steps.row, within] = score, enable
-        factor = mass[active] if kind == "use_mass" else ONE
+        factor = mass[active] if kind == "use_mass" else FP16.one
         flat = len(active), longest * p.n_banks
         found = softmax(wide.reshape(flat), taken.reshape(flat), scale, theta, factor)
         value = found.values.reshape(wide.shape)[steps.row, within]

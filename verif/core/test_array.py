@@ -11,8 +11,8 @@ from golden.units.dot_product_array import schedule
 from hw.emit.package import build_package
 from hw.top.array.controller import ArrayController
 from hw.top.array.plan import query_beats
-from hw.top.rows.row_sequencer import RowSequencer
 from hw.top.parameters import CoreParameters
+from hw.top.rows.row_sequencer import RowSequencer
 from verif.campaigns import lint
 from verif.core.array_bench import ArrayProgram
 from verif.core.path_bench import run_path

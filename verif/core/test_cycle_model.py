@@ -9,9 +9,9 @@ from golden.spec.sizes import CoreSizes
 from golden.timing.cycle_model import CoreTiming, Latencies, row_steps
 from golden.units.hash_bank_mapper import BankMap, bank_counts, sddmm_cycles
 from hw.top.array.controller import ArrayController
+from hw.top.parameters import CoreParameters
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
-from hw.top.parameters import CoreParameters
 from verif.bench import datasets
 from verif.core.array_bench import ArrayProgram
 from verif.core.path_bench import run_path

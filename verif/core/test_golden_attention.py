@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from golden.arith.accumulator import Accumulator
-from golden.arith.floats import FORMATS, from_float64, to_float64
+from golden.arith.floats import from_float64, to_float64
 from golden.core import attention, hash_format
+from golden.spec.formats import FORMATS
 from golden.spec.vector_operations import VectorOp
 from golden.units.dot_product_unit import dot_products
 from golden.units.hash_bank_mapper import HASHES, BankMap

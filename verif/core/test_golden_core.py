@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from golden.arith.floats import FP16, to_float64
+from golden.arith.floats import to_float64
 from golden.core.array import run_time_map
 from golden.core.attention import attention_reference
 from golden.core.attention_bound import attention_bound
@@ -13,6 +13,7 @@ from golden.program.assembler import Matrix, Program
 from golden.program.placement import decode_kept, encode_kept
 from golden.spec.commands import Command, Elementwise, Memory, Opcode
 from golden.spec.counters import COUNTERS
+from golden.spec.formats import FP16
 from golden.spec.sizes import CoreSizes, words_for
 from golden.spec.vector_operations import VectorOp
 from golden.units.dot_product_unit import dot_products

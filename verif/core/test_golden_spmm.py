@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from golden.arith.accumulator import Accumulator
-from golden.arith.floats import FORMATS, FP32, from_float64, to_float64
+from golden.arith.floats import from_float64, to_float64
 from golden.core.spmm import schedule, spmm, spmm_commands
+from golden.spec.formats import FORMATS, FP32
 from golden.units.hash_bank_mapper import BankMap
 from golden.units.vector_unit import VectorUnit
 

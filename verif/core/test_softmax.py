@@ -5,8 +5,8 @@ import os
 import pytest
 
 from hw.emit.package import build_package
-from hw.top.softmax.controller import SoftmaxController
 from hw.top.parameters import CoreParameters
+from hw.top.softmax.controller import SoftmaxController
 from verif.campaigns import lint
 from verif.core.path_bench import run_path
 from verif.core.softmax_bench import SoftmaxProgram

@@ -6,11 +6,11 @@ import pytest
 
 from golden.spec.commands import Elementwise
 from hw.emit.package import build_package
+from hw.top.parameters import CoreParameters
 from hw.top.vector.controller import VectorController
 from hw.top.vector.layer_norm_controller import LayerNormController
 from hw.top.vector.row_reader import RowReader
 from hw.top.vector.row_writer import RowWriter
-from hw.top.parameters import CoreParameters
 from verif.campaigns import lint
 from verif.core.path_bench import run_path
 from verif.core.vector_bench import VectorProgram

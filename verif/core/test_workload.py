@@ -7,11 +7,12 @@ for all rows together. Other data are used with ``WORKLOAD=file.npz``.
 import numpy as np
 import pytest
 
-from golden.arith.floats import FP16, to_float64
+from golden.arith.floats import to_float64
 from golden.core.attention import attention_reference
 from golden.core.attention_bound import attention_bound
 from golden.core.core import Core
 from golden.program.assembler import Program
+from golden.spec.formats import FP16
 from golden.spec.sizes import CoreSizes
 from verif.bench import datasets
 

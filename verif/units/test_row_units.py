@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from golden.spec.formats import FP16
 from golden.units.layer_norm_unit import encode_epsilon, layer_norm
-from golden.units.softmax_unit import ONE, encode_scale, softmax
+from golden.units.softmax_unit import encode_scale, softmax
 from hw.registry import make_block
 from verif.bench.batch import Batch
 from verif.bench.stream_times import stream_times
@@ -21,7 +22,7 @@ def softmax_batch(p, lengths, rng):
     scale, theta = encode_scale(0.5), 0x2000
     found = softmax(scores, enable, scale, theta)
     return Batch(
-        {"score": softmax_unit.pack_scores(p, scores, enable, lengths, np.full(len(lengths), ONE), rng)},
+        {"score": softmax_unit.pack_scores(p, scores, enable, lengths, np.full(len(lengths), FP16.one), rng)},
         {"probability": softmax_unit.pack_probabilities(p, found, enable, lengths)},
         statics={"scale": scale, "theta": theta},
         causes={},

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hw.lib.formats import FP16
+from golden.spec.formats import FP16
 from hw.top.array.plan import ArrayPlanParameters, group_width, plan_layout
 from hw.top.layouts import value_write
 from hw.top.parameters import CorePart, VmemDepth

@@ -7,8 +7,8 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from golden.spec.commands import FLAGS, Opcode
+from golden.spec.formats import FP16
 from hw.arith.compressor import Heap
-from hw.lib.formats import FP16
 from hw.lib.stream import StreamFork, StreamQueue
 from hw.top.array.column_writer import ColumnWriter
 from hw.top.array.group_collector import GroupCollector

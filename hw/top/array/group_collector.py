@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.formats import FP16
+from golden.spec.formats import FP16
 from hw.lib.stream import StreamQueue
 from hw.top.array.plan import ArrayPlanParameters, item_layout, plan_layout
 from hw.top.layouts import imem_write

@@ -6,15 +6,13 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.formats import FP16
+from golden.spec.formats import FP16
 from hw.top.array.plan import query_beats, query_layout
 from hw.top.layouts import imem_write
 from hw.top.parameters import CorePart, ImemWord, RowDim, Tokens
 from hw.top.rows.row_address_generator import RowAddressGenerator
 
 __all__ = ["QueryFeeder"]
-
-_ONE = 0x3C00
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,4 +108,4 @@ class QueryFeeder(CorePart):
                 element = self.imem_word.payload.word_select(index, FP16.width)
                 m.d.comb += value.eq(Mux(~is_bias & is_element[index], element, 0))
             with m.If(is_one[beat]):
-                m.d.comb += lanes[0].eq(_ONE)
+                m.d.comb += lanes[0].eq(FP16.one)

@@ -6,13 +6,14 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP16
 from hw.lib.stream import StreamQueue
 from hw.top.parameters import Banks, CorePart, Latent, Tokens
 from hw.units.token_selector.unit import TokenSelector
 
 __all__ = ["TokenCompare"]
 
-_NEGATIVE = 0xBC00
+_NEGATIVE = FP16.sign_bit | FP16.one
 """-1 in FP16: a threshold that selects every token."""
 
 

@@ -7,10 +7,10 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.formats import FP16
+from golden.spec.parameters import Parameters, integer, power_of_two
 from hw.lib.block import Block
-from hw.lib.formats import FP16
 from hw.lib.memory import MemoryBank
-from hw.lib.parameters import Parameters, integer, power_of_two
 
 __all__ = ["ScoreMemory"]
 

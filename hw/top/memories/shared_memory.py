@@ -7,9 +7,9 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import Parameters, integer
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
-from hw.lib.parameters import Parameters, integer
 from hw.lib.stream import SkidBuffer
 
 __all__ = ["SharedMemory"]

@@ -7,8 +7,8 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import integer
 from hw.lib.block import Block
-from hw.lib.parameters import integer
 from hw.lib.pipeline import Pipeline
 from hw.top.rows.row_sequencer import RowSequencerParameters
 

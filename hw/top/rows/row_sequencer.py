@@ -6,9 +6,9 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, integer
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
-from hw.lib.parameters import Parameters, integer
 
 __all__ = ["RowSequencer"]
 

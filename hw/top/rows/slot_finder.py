@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import Parameters, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 
 __all__ = ["SlotFinder"]
 

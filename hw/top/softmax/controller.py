@@ -8,8 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS
-from golden.units.softmax_unit import ONE
-from hw.lib.formats import FP16
+from golden.spec.formats import FP16
 from hw.lib.stream import StreamQueue
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.parameters import CorePart, OmemDepth
@@ -185,7 +184,7 @@ class SoftmaxController(CorePart):
             score.payload.values.eq(self.score_word),
             score.payload.enable.eq(enable),
             score.payload.last.eq(last),
-            score.payload.factor.eq(Mux(uses_mass, self.mass_word, ONE)),
+            score.payload.factor.eq(Mux(uses_mass, self.mass_word, FP16.one)),
             self._unit.scale.eq(data.View(scale, self.command.scale)),
             self._unit.theta.eq(self.command.theta),
         ]

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hw.lib.formats import FP16
+from golden.spec.formats import FP16
 from hw.top.parameters import Banks, CorePart, Lanes, RowDim, SimdLanes
 from hw.top.vector.row_reader import last_word_range
 from hw.units.layer_norm_unit.unit import LayerNormUnit

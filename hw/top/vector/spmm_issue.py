@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from hw.lib.formats import FP16
+from golden.spec.formats import FP16
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.layouts import value_write
 from hw.top.parameters import CorePart, OmemDepth, VmemDepth

@@ -7,9 +7,9 @@ from amaranth.hdl import signed as signed_shape
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, choice, flag, integer, power_of_two
 from hw.arith.sorting_network import NETWORKS, CompareExchangeRow, split
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, choice, flag, integer, power_of_two
 from hw.lib.pipeline import Pipeline
 
 

@@ -7,9 +7,9 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import choice, integer
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
-from hw.lib.parameters import choice, integer
 from hw.lib.pipeline import Pipeline
 from hw.lib.stream import StreamQueue
 from hw.units.dot_product_array.slot_scanner import SlotScanner, row_tag

@@ -7,8 +7,8 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import power_of_two
 from hw.lib.block import Block
-from hw.lib.parameters import power_of_two
 from hw.units.dot_product_array.slice import DpuSlice, DpuSliceParameters, slice_activity
 from hw.units.dot_product_array.slot_scanner import next_place, row_tag
 

@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from golden.spec.parameters import Parameters, integer
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["AlignedAccumulator"]

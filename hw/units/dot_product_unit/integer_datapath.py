@@ -7,10 +7,10 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import Parameters, integer
 from hw.arith.compressor import Heap, n_levels, reduced_heights, row_spans
 from hw.arith.multiplier import add_signed_product, signed_product_constant
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["IntegerPlan", "IntegerDatapath", "ProductGroup"]

@@ -8,12 +8,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
+from golden.spec.formats import float_format
+from golden.spec.parameters import Parameters, choice, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import RecodedMultiplier, UnsignedMultiplier
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import float_format
-from hw.lib.parameters import Parameters, choice, integer
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["REFERENCE_ONES", "Window", "LaneDecoder", "LaneDistance", "LaneAligner", "DotProductLane"]
@@ -128,8 +129,8 @@ class LaneDecoder(Block):
         self.window = Window(p.format, p.align_width)
         fmt = self.window.float_format
         return {
-            "query_word": In(fmt.layout),
-            "key_word": In(fmt.layout),
+            "query_word": In(float_layout(fmt)),
+            "key_word": In(float_layout(fmt)),
             "query_significand": Out(fmt.precision),
             "key_significand": Out(fmt.precision),
             "sign": Out(1),

@@ -6,12 +6,12 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from golden.spec.formats import FP32, float_format
+from golden.spec.parameters import Parameters, choice, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.rounding import RoundPack
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP32, float_format
-from hw.lib.parameters import Parameters, choice, integer
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["ScoreRounder"]

@@ -6,9 +6,9 @@ from amaranth.hdl import Module, unsigned
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FORMATS
+from golden.spec.parameters import Parameters, choice, integer, power_of_two
 from hw.lib.block import Block
-from hw.lib.formats import FLOAT_FORMATS
-from hw.lib.parameters import Parameters, choice, integer, power_of_two
 from hw.units.dot_product_unit.float_datapath import FloatDatapath, FloatPlan
 from hw.units.dot_product_unit.integer_datapath import IntegerDatapath, IntegerPlan
 
@@ -41,7 +41,7 @@ class DotProductUnitParameters(Parameters):
                 if getattr(self, name) is not None:
                     self.refuse(name, "none with format=int8, which is exact")
             return
-        lowest = 2 * FLOAT_FORMATS[self.format].precision + 1
+        lowest = 2 * FORMATS[self.format].precision + 1
         if self.align_width is not None and self.align_width < lowest:
             self.refuse("align_width", f"at least {lowest} with format={self.format}, so that products fit the window")
         if self.max_terms is not None and self.max_terms < self.n_lanes:

@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, choice, integer, odd_or, power_of_two
 from hw.arith.modular_multiplier import ConstantModularMultiplier, ModularMultiplier
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, choice, integer, odd_or, power_of_two
 from hw.lib.pipeline import Pipeline
 
 _GOLDEN_RATIO = (5**0.5 - 1) / 2

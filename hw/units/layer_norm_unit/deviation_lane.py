@@ -4,11 +4,11 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from golden.arith import layer_norm_tables as tables
+from golden.spec.formats import FP16
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import UnsignedMultiplier
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
 from hw.lib.pipeline import Pipeline
 from hw.units.layer_norm_unit.fixed import significand_of
 from hw.units.layer_norm_unit.layouts import DEVIATION, FRAME_WIDTH, SCALE, RowParameters

@@ -3,9 +3,10 @@
 from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP16
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
+from hw.lib.formats import float_layout
 from hw.units.layer_norm_unit.layouts import FIXED_WIDTH
 
 __all__ = ["FixedMagnitude", "significand_of"]
@@ -13,7 +14,7 @@ __all__ = ["FixedMagnitude", "significand_of"]
 
 def significand_of(m, word, name):
     """``(significand, exponent field from 1 on, sign)`` of an FP16 word."""
-    number = FP16.layout(word)
+    number = float_layout(FP16)(word)
     hidden = Signal(name=f"{name}_hidden")
     m.d.comb += hidden.eq(number.exponent.any())
     field = Cat(number.exponent[0] | ~hidden, number.exponent[1:])

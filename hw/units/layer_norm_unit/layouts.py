@@ -6,8 +6,8 @@ from amaranth.lib import data
 from amaranth.utils import bits_for, ceil_log2
 
 from golden.arith import layer_norm_tables as tables
-from hw.lib.formats import FP16
-from hw.lib.parameters import Parameters, integer
+from golden.spec.formats import FP16
+from golden.spec.parameters import Parameters, integer
 
 __all__ = [
     "DEVIATION",

@@ -4,11 +4,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
 from golden.arith import layer_norm_tables as tables
+from golden.spec.formats import FP16
 from hw.arith.fma import FusedMultiplyAdd
 from hw.arith.multiplier import TruncatedMultiplier
 from hw.arith.rounding import RoundPack, SubnormalShift
 from hw.lib.block import Block
-from hw.lib.formats import FP16
 from hw.lib.pipeline import Pipeline
 from hw.units.layer_norm_unit.layouts import DEVIATION, ROOT
 

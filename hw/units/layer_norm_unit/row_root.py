@@ -6,13 +6,13 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
 from golden.arith import layer_norm_tables as tables
+from golden.spec.formats import FP16
 from hw.arith.compressor import Heap
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.multiplier import TruncatedMultiplier, add_square
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
 from hw.lib.pipeline import Pipeline
 from hw.units.layer_norm_unit.layouts import DEVIATION, EPSILON, ROOT, RowLanesParameters
 from hw.units.layer_norm_unit.square_lane import SquareLane

@@ -6,11 +6,12 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from golden.arith import layer_norm_tables as tables
+from golden.spec.formats import FP16
 from hw.arith.compressor import Heap
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.layer_norm_unit.fixed import FixedMagnitude
 from hw.units.layer_norm_unit.layouts import FIXED_WIDTH, FRAME_WIDTH, SCALE, RowLanesParameters
@@ -145,7 +146,7 @@ class RowSum(Block):
                     (Cat(fixed.magnitude, 0) & enable.replicate(len(addend))) ^ negatives[lane].replicate(len(addend))
                 ),
                 tree.addends[lane].eq(pipe.register(addend, name=f"addend_{lane}_1")),
-                specials[lane].eq(enable & FP16.layout(word).exponent.all()),
+                specials[lane].eq(enable & float_layout(FP16)(word).exponent.all()),
                 # In order of the numbers; the smallest one is the largest of the complements, 0 is none.
                 key.eq(Mux(fixed.sign, ~word, Cat(word[:-1], 1))),
                 trees["largest"].values[lane].eq(key & enable.replicate(len(key))),

@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from golden.arith.layer_norm_tables import MAX_ELEMENTS
+from golden.spec.formats import FP16
+from golden.spec.parameters import integer
 from hw.lib.block import Block
-from hw.lib.formats import FP16
 from hw.lib.memory import MemoryBank
-from hw.lib.parameters import integer
 from hw.lib.pipeline import Pipeline
 from hw.units.layer_norm_unit.deviation_lane import DeviationLane
 from hw.units.layer_norm_unit.layouts import DEVIATION, EPSILON, ROOT, LanesParameters, RowParameters

@@ -3,7 +3,7 @@
 from amaranth.lib import data
 
 from golden.arith.softmax_tables import FRACTION, SCALE_EXPONENT_WIDTH, SCALE_FRACTION, WHOLE_WIDTH
-from hw.lib.formats import FP16
+from golden.spec.formats import FP16
 
 __all__ = ["SCALE", "POWER", "MAXIMUM", "MULTIPLIER", "FACTOR_WIDTH"]
 

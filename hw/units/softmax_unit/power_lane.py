@@ -4,11 +4,12 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
 from golden.arith import softmax_tables as tables
+from golden.spec.formats import FP16
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.multiplier import TruncatedMultiplier
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.softmax_unit.layouts import POWER, SCALE
 
@@ -36,7 +37,7 @@ class ScoreFrame(Block):
 
     def circuit(self):
         m = Module()
-        score = FP16.layout(self.score)
+        score = float_layout(FP16)(self.score)
         hidden = Signal()
         exponent = Signal(FP16.exponent_width)
         m.d.comb += [hidden.eq(score.exponent.any()), exponent.eq(Cat(score.exponent[0] | ~hidden, score.exponent[1:]))]

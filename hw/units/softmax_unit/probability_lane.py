@@ -4,11 +4,12 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from golden.arith import softmax_tables as tables
+from golden.spec.formats import FP16
 from hw.arith.multiplier import TruncatedMultiplier
 from hw.arith.rounding import RoundPack, SubnormalShift
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.softmax_unit.layouts import MULTIPLIER, POWER
 
@@ -91,7 +92,7 @@ class ProbabilityLane(Block):
 
         # 4. The threshold.
         keep = Signal()
-        number = FP16.layout(Cat(value, Const(0, 1)))
+        number = float_layout(FP16)(Cat(value, Const(0, 1)))
         hidden = Signal()
         m.d.comb += [keep.eq(enable & (value >= self.bound)), hidden.eq(number.exponent.any())]
         m.submodules.shifter = shifter = LogShifter(width=UNITS_WIDTH, amount_width=_SHIFT_WIDTH, direction="left")

@@ -4,11 +4,11 @@ from amaranth.hdl import Cat, Const, Module, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP16
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.rounding import RoundPack
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
 from hw.lib.pipeline import Pipeline
 from hw.units.softmax_unit.probability_lane import UNITS_WIDTH
 from hw.units.softmax_unit.row_maximum import BanksParameters

@@ -6,8 +6,8 @@ from amaranth.hdl import Module
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, integer
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 from hw.lib.stream import StreamQueue
 
 __all__ = ["RowBuffer"]

@@ -7,9 +7,10 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.formats import FP16
+from golden.spec.parameters import Parameters, power_of_two
 from hw.lib.block import Block
-from hw.lib.formats import FP16
-from hw.lib.parameters import Parameters, power_of_two
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.softmax_unit.layouts import FACTOR_WIDTH, MAXIMUM
 from hw.units.vector_unit.trees import MaximumTree
@@ -64,7 +65,7 @@ class RowMaximum(Block):
         m.d.comb += tree.advance.eq(1)
         nans = Signal(self.n_banks)
         for bank, word in enumerate(self.scores):
-            score = FP16.layout(word)
+            score = float_layout(FP16)(word)
             ordered = Signal(FP16.width, name=f"ordered_{bank}")
             m.d.comb += [
                 ordered.eq(Mux(score.sign, ~word, Cat(word[:-1], 1))),

@@ -8,13 +8,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from golden.arith import softmax_tables as tables
+from golden.spec.formats import FP16
+from golden.spec.parameters import integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.multiplier import TruncatedMultiplier
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP16
-from hw.lib.parameters import integer
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.softmax_unit.layouts import FACTOR_WIDTH, MULTIPLIER, POWER
 from hw.units.softmax_unit.row_maximum import BanksParameters
@@ -87,7 +88,7 @@ class RowMultiplier(Block):
         factor = pipe.register(self.factor, name="factor", stages=tree.latency + 2)
         m.d.comb += self.row.has_nan.eq(pipe.register(self.has_nan, name="has_nan", stages=self.latency))
         argument, leading_zeros = self._normalise(m, total)
-        significand, negated = self._factor(m, FP16.layout(Cat(factor, Const(0, 2))))
+        significand, negated = self._factor(m, float_layout(FP16)(Cat(factor, Const(0, 2))))
         argument = pipe.register(argument, name="argument_3")
         leading_zeros = pipe.register(leading_zeros, name="leading_zeros_3")
         significand = pipe.register(significand, name="factor_significand", stages=3)

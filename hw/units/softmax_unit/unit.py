@@ -7,8 +7,9 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from golden.arith.softmax_tables import MAX_ELEMENTS
+from golden.spec.formats import FP16
 from hw.lib.block import Block
-from hw.lib.formats import FP16
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.softmax_unit.layouts import FACTOR_WIDTH, MAXIMUM, MULTIPLIER, POWER, SCALE
 from hw.units.softmax_unit.power_lane import PowerLane, ScoreFrame
@@ -198,7 +199,7 @@ class SoftmaxUnit(Block):
         power = Signal(data.ArrayLayout(POWER, self.n_banks))
         enable = Signal(self.n_banks, name="buffered_enable")
         m.d.comb += Cat(power, enable).eq(row.payload.beat)
-        theta = FP16.layout(self.theta)
+        theta = float_layout(FP16)(self.theta)
         bound = Signal(FP16.width - 1)
         is_nan = Signal(name="theta_is_nan")
         m.d.comb += [

@@ -8,11 +8,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import integer
 from hw.arith.difference import DECODED_THRESHOLD
 from hw.arith.stored_bounds import STORED_BOUNDS, BoundsMaker
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
-from hw.lib.parameters import integer
 from hw.lib.pipeline import Pipeline
 from hw.units.token_selector.index_scanner import from_lowest, more_than_one
 from hw.units.token_selector.order import BeatCounter, LatentParameters

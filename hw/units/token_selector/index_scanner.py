@@ -7,8 +7,8 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import Parameters, integer
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 
 __all__ = ["IndexScanner", "mask_word", "index_entry", "from_lowest", "more_than_one"]
 

@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import Parameters, choice, integer
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, choice, integer
 
 __all__ = ["MAX_BEATS_A_ROW", "LatentParameters", "BeatCounter"]
 

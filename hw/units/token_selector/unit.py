@@ -6,10 +6,10 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from golden.spec.parameters import choice, integer
 from hw.arith.difference import DECODED_THRESHOLD, DifferenceExceeds, ThresholdDecoder
 from hw.arith.stored_bounds import OutsideBounds
 from hw.lib.block import Block
-from hw.lib.parameters import choice, integer
 from hw.lib.pipeline import Pipeline
 from hw.lib.stream import StreamQueue
 from hw.units.token_selector import bounds_store, reference_store

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from hw.arith.multiplier import UnsignedMultiplier
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.aligner import BusAligner
 from hw.units.vector_unit.arithmetic import GUARD_BITS, SPECIALS, AccumulatorParameters, amount_width, clamp
@@ -80,7 +81,7 @@ class LaneAccumulator(Block):
 
     def _maximum(self, m, pipe, word):
         fmt = self.parameters.float_format
-        parts = fmt.layout(word)
+        parts = float_layout(fmt)(word)
         is_nan = Signal()
         ordered = Signal(fmt.width)
         key = Signal(fmt.width)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.parameters import Parameters, integer
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 from hw.units.vector_unit.arithmetic import amount_width, clamp
 
 __all__ = ["BusAligner"]

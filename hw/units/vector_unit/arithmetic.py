@@ -7,8 +7,8 @@ from amaranth.hdl import Mux
 from amaranth.lib import data
 from amaranth.utils import bits_for, ceil_log2
 
-from hw.lib.formats import float_format
-from hw.lib.parameters import Parameters, choice, integer, power_of_two
+from golden.spec.formats import float_format
+from golden.spec.parameters import Parameters, choice, integer, power_of_two
 
 GUARD_BITS = 2
 """Fraction bits that the bus keeps below an accumulator's last bit."""

@@ -8,11 +8,11 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.formats import FP32
+from golden.spec.parameters import integer
 from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
 from hw.lib.block import Block
-from hw.lib.formats import FP32
 from hw.lib.memory import MemoryBank
-from hw.lib.parameters import integer
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.accumulator import LaneAccumulator
 from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
+from hw.lib.formats import float_layout
 from hw.units.vector_unit.arithmetic import FactorParameters
 
 __all__ = ["Factor"]
@@ -29,7 +30,7 @@ class Factor(Block):
         m = Module()
         p = self.parameters
         fmt = p.float_format
-        word = fmt.layout(self.word)
+        word = float_layout(fmt)(self.word)
         is_subnormal = Signal()
         is_special = Signal()
         has_fraction = Signal()

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP32
+from golden.spec.parameters import integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.rounding import RoundPack, SubnormalShift
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import FP32
-from hw.lib.parameters import integer
+from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters
 
@@ -75,7 +76,7 @@ class TotalRounder(Block):
             no_number.eq(self.maximum_key == 1),
             word_bits.eq(Mux(self.maximum_key[-1], self.maximum_key ^ (1 << (fmt.width - 1)), ~self.maximum_key)),
         ]
-        word = fmt.layout(word_bits)
+        word = float_layout(fmt)(word_bits)
         is_subnormal = Signal()
         is_special = Signal()
         m.d.comb += [is_subnormal.eq(word.exponent == 0), is_special.eq(word.exponent == fmt.max_exponent)]

@@ -7,9 +7,9 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.formats import FP32
+from golden.spec.parameters import integer, power_of_two
 from hw.lib.block import Block
-from hw.lib.formats import FP32
-from hw.lib.parameters import integer, power_of_two
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.aligner import BusAligner
 from hw.units.vector_unit.arithmetic import SCOPE_WIDTH, SPECIALS, AccumulatorParameters, Scope

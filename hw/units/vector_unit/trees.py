@@ -7,9 +7,9 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.parameters import Parameters, integer
 from hw.arith.compressor import Heap, n_levels
 from hw.lib.block import Block
-from hw.lib.parameters import Parameters, integer
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.arithmetic import SPECIALS
 

@@ -6,10 +6,10 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP32
+from golden.spec.parameters import integer, power_of_two
 from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
 from hw.lib.block import Block
-from hw.lib.formats import FP32
-from hw.lib.parameters import integer, power_of_two
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.arithmetic import SCOPE_WIDTH, AccumulatorParameters, Scope
 from hw.units.vector_unit.engine import VectorEngine

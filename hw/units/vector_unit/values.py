@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.formats import FP32, float_format
+from golden.spec.parameters import Parameters, choice
 from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
 from hw.arith.elementwise import ElementwiseLane
 from hw.arith.exponential import Exponential
@@ -12,8 +14,6 @@ from hw.arith.gelu import Gelu
 from hw.arith.reciprocal import Reciprocal
 from hw.arith.reciprocal_root import ReciprocalRoot
 from hw.lib.block import Block
-from hw.lib.formats import FP32, float_format
-from hw.lib.parameters import Parameters, choice
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["FUNCTIONS", "ValueLane", "narrow_width", "expand"]

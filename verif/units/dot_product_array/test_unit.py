@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from golden.arith import floats
+from golden.spec.formats import FP32
 from golden.units.dot_product_array import sampled_scores, schedule
 from golden.units.hash_bank_mapper import sddmm_cycles
 from hw.registry import make_block
@@ -162,7 +163,7 @@ def test_scores_are_dot_products():
         assert (np.diff(order) > 0).all()
         counts = bitmap[:, unit].sum(axis=1)
         assert np.array_equal(np.flatnonzero(scores.last_of_row), np.cumsum(counts)[counts > 0] - 1)
-        values = floats.to_float64(floats.FP32, scores.wide)
+        values = floats.to_float64(FP32, scores.wide)
         assert np.abs(values - exact[scores.row, unit, scores.slot]).max() < 2e-6
 
 

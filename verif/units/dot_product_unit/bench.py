@@ -3,6 +3,7 @@
 import numpy as np
 
 from golden.arith import floats
+from golden.spec.formats import FORMATS
 from golden.units.dot_product_unit import dot_product_stream
 from verif.bench.batch import Batch, Bench
 from verif.bench.packing import join, pack
@@ -22,7 +23,7 @@ class DotProductUnitBench(Bench):
     def __init__(self, block, seed):
         super().__init__(block, seed)
         p = block.parameters
-        self._format = floats.FORMATS.get(p.format)
+        self._format = FORMATS.get(p.format)
         self._width = self._format.width if self._format else 8
         self._kinds = INTEGER_KINDS if self._format is None else FLOAT_KINDS
         self._turn = 0

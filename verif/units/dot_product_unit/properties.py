@@ -3,8 +3,8 @@
 import numpy as np
 from amaranth.hdl import Cat, Mux, Signal
 
+from golden.spec.formats import FP32, float_format
 from golden.units.dot_product_unit import dot_products
-from hw.lib.formats import FP32, float_format
 from hw.units.dot_product_unit.unit import DotProductUnit
 from verif.arith.lane_properties import ALL_WORDS, corner_words
 from verif.formal.properties import Property

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from golden.arith import floats
+from golden.arith.floats import word_type
+from golden.spec.formats import FORMATS, FP16, FP32
 from golden.units.dot_product_unit import dot_product_stream, dot_products
 
 SEED = 20240607
@@ -17,15 +19,17 @@ def words_gaussian(fmt, rng, shape):
 
 def words_uniform_bits(fmt, rng, shape):
     """Any finite word."""
-    words = rng.integers(0, 1 << fmt.width, shape).astype(fmt.dtype)
-    return np.where(words & fmt.infinity == fmt.infinity, words ^ (1 << fmt.fraction_width), words).astype(fmt.dtype)
+    words = rng.integers(0, 1 << fmt.width, shape).astype(word_type(fmt))
+    return np.where(words & fmt.infinity == fmt.infinity, words ^ (1 << fmt.fraction_width), words).astype(
+        word_type(fmt)
+    )
 
 
 def words_subnormal_heavy(fmt, rng, shape):
     """Mostly subnormals of every magnitude and zeros, some numbers of any exponent."""
     fraction = rng.integers(0, 1 << fmt.fraction_width, shape) >> rng.integers(0, fmt.fraction_width + 1, shape)
     small = fraction | rng.integers(0, 2, shape) * fmt.sign_bit
-    return np.where(rng.random(shape) < 0.6, small, words_uniform_bits(fmt, rng, shape)).astype(fmt.dtype)
+    return np.where(rng.random(shape) < 0.6, small, words_uniform_bits(fmt, rng, shape)).astype(word_type(fmt))
 
 
 def words_close_exponents(fmt, rng, shape):
@@ -33,7 +37,7 @@ def words_close_exponents(fmt, rng, shape):
     base = rng.integers(0, (1 << fmt.exponent_width) - 4, (shape[0],) + (1,) * (len(shape) - 1))
     field = base + rng.integers(0, 3, shape)
     fraction = rng.integers(0, 1 << fmt.fraction_width, shape)
-    return (field << fmt.fraction_width | fraction | rng.integers(0, 2, shape) * fmt.sign_bit).astype(fmt.dtype)
+    return (field << fmt.fraction_width | fraction | rng.integers(0, 2, shape) * fmt.sign_bit).astype(word_type(fmt))
 
 
 def cancelling(fmt, rng, shape, words=words_close_exponents):
@@ -45,7 +49,7 @@ def cancelling(fmt, rng, shape, words=words_close_exponents):
         key[..., half : 2 * half] = key[..., :half] ^ fmt.sign_bit ^ (rng.random(key[..., :half].shape) < 0.2)
         # The last bit may have made an infinity of the largest number.
         special = key & fmt.infinity == fmt.infinity
-        key = np.where(special, 0, key).astype(fmt.dtype)
+        key = np.where(special, 0, key).astype(word_type(fmt))
     return query, key
 
 
@@ -89,7 +93,7 @@ def half_ulp(fmt, word):
 )
 @pytest.mark.parametrize("n_beats, n_lanes", [(1, 1), (9, 1), (1, 5), (3, 16)])
 def test_error_bound(kind, format, align_width, n_beats, n_lanes):
-    fmt = floats.FORMATS[format]
+    fmt = FORMATS[format]
     rng = np.random.default_rng([SEED, n_beats, n_lanes])
     query, key = pairs(kind, fmt, rng, (60, n_beats, n_lanes))
     scores = dot_products(query, key, format=format, align_width=align_width)
@@ -98,7 +102,7 @@ def test_error_bound(kind, format, align_width, n_beats, n_lanes):
         terms = exact_terms(fmt, one_query, one_key)
         largest = max(map(abs, terms))
         alignment = len(terms) * Fraction(2) ** (3 - (align_width or 27)) * largest
-        for result_format, word in ((floats.FP32, wide), (fmt, narrow)):
+        for result_format, word in ((FP32, wide), (fmt, narrow)):
             assert not floats.is_nan(result_format, word)
             if word & result_format.infinity == result_format.infinity:
                 assert abs(sum(terms)) + alignment >= exact_limit(result_format)
@@ -111,47 +115,47 @@ def test_error_bound(kind, format, align_width, n_beats, n_lanes):
 
 def exact_limit(fmt):
     """The smallest magnitude that rounds to infinity."""
-    largest = np.array(fmt.infinity - 1, dtype=fmt.dtype)
+    largest = np.array(fmt.infinity - 1, dtype=word_type(fmt))
     return Fraction(float(floats.to_float64(fmt, largest))) + half_ulp(fmt, largest)
 
 
 def test_long_sums_keep_the_bound():
-    fmt = floats.FP16
+    fmt = FP16
     rng = np.random.default_rng(SEED)
     query, key = pairs("gaussian", fmt, rng, (4, 500, 3))
     scores = dot_products(query, key, format="fp16", align_width=23)
     for one_query, one_key, wide in zip(query, key, scores.wide):
         terms = exact_terms(fmt, one_query, one_key)
-        result = Fraction(float(floats.to_float64(floats.FP32, wide)))
+        result = Fraction(float(floats.to_float64(FP32, wide)))
         alignment = len(terms) * Fraction(2) ** (3 - 23) * max(map(abs, terms))
-        assert abs(result - sum(terms)) <= alignment + half_ulp(floats.FP32, wide)
+        assert abs(result - sum(terms)) <= alignment + half_ulp(FP32, wide)
 
 
 def test_gaussian_vectors_are_correctly_rounded():
     """At least 99.9 % of the FP16 results are those of exact arithmetic."""
     rng = np.random.default_rng(SEED)
-    query, key = (words_gaussian(floats.FP16, rng, (50_000, 4, 16)) for _ in range(2))
+    query, key = (words_gaussian(FP16, rng, (50_000, 4, 16)) for _ in range(2))
     scores = dot_products(query, key, format="fp16")
-    products = floats.to_float64(floats.FP16, query) * floats.to_float64(floats.FP16, key)
+    products = floats.to_float64(FP16, query) * floats.to_float64(FP16, key)
     exact = products.sum(axis=(1, 2))
     # Sums of float64 are right to 2**-53 of their terms, far below what decides the rounding to 11 bits.
-    right = scores.narrow == floats.from_float64(floats.FP16, exact)
+    right = scores.narrow == floats.from_float64(FP16, exact)
     assert right.mean() >= 0.999
 
 
 def test_narrow_is_rounded_from_the_unrounded_sum():
     """1 + 2**-11 + 2**-26 is a tie once rounded to FP32; rounded twice it would become 1."""
-    one, small, tiny = (floats.from_float64(floats.FP16, value) for value in (1.0, 2.0**-11, 2.0**-13))
+    one, small, tiny = (floats.from_float64(FP16, value) for value in (1.0, 2.0**-11, 2.0**-13))
     query = np.array([[one, small, tiny]])
     key = np.array([[one, one, tiny]])
     scores = dot_products(query, key, format="fp16", align_width=40)
-    assert floats.to_float64(floats.FP32, scores.wide) == 1 + 2.0**-11
-    assert floats.to_float64(floats.FP16, scores.narrow) == 1 + 2.0**-10
+    assert floats.to_float64(FP32, scores.wide) == 1 + 2.0**-11
+    assert floats.to_float64(FP16, scores.narrow) == 1 + 2.0**-10
 
 
 @pytest.mark.parametrize("format", ["fp16", "bf16"])
 def test_specials(format):
-    fmt = floats.FORMATS[format]
+    fmt = FORMATS[format]
     inf, nan, minus = fmt.infinity, fmt.nan | 1, fmt.sign_bit
     one, zero, largest = fmt.bias << fmt.fraction_width, 0, fmt.infinity - 1
     cases = [
@@ -172,7 +176,7 @@ def test_specials(format):
             scores = dot_products(np.reshape(query, shape), np.reshape(key, shape), format=format)
             assert scores.narrow == expected
             if expected == fmt.nan:
-                assert scores.wide == floats.FP32.nan
+                assert scores.wide == FP32.nan
             if expected == zero:
                 assert scores.wide == 0
 
@@ -195,7 +199,7 @@ def test_stream_is_the_vectors_that_first_and_last_cut(format):
     if format == "int8":
         query, key = rng.integers(0, 256, (2, *shape))
     else:
-        query, key = (words_gaussian(floats.FP16, rng, shape) for _ in range(2))
+        query, key = (words_gaussian(FP16, rng, shape) for _ in range(2))
     first, last = rng.random((2, n_beats)) < 0.3
     scores = dot_product_stream(query, key, first, last, format=format)
     expected, start = [], 0
@@ -210,13 +214,13 @@ def test_stream_is_the_vectors_that_first_and_last_cut(format):
 
 def test_accumulator_wraps_beyond_its_headroom():
     """The largest products that are aligned to their own exponent, twice as many as the accumulator holds."""
-    query = np.full((1, 4, 1), floats.FP16.infinity - 1)
-    key = query - (1 << floats.FP16.fraction_width)
+    query = np.full((1, 4, 1), FP16.infinity - 1)
+    key = query - (1 << FP16.fraction_width)
     fits = dot_products(query, key, format="fp16", max_terms=4)
     wraps = dot_products(query, key, format="fp16", max_terms=2)
     exact = 4 * 65504.0 * 32752.0
-    assert floats.to_float64(floats.FP32, fits.wide) == np.float32(exact)
-    assert floats.to_float64(floats.FP32, wraps.wide) != np.float32(exact)
+    assert floats.to_float64(FP32, fits.wide) == np.float32(exact)
+    assert floats.to_float64(FP32, wraps.wide) != np.float32(exact)
 
 
 def test_model_refuses_an_accumulator_it_cannot_hold():

@@ -6,8 +6,9 @@ The figures come with the data (see ``shared/spec/workload.md``): other data are
 import numpy as np
 import pytest
 
-from golden.arith.floats import FP16, FP32, to_float64
+from golden.arith.floats import to_float64
 from golden.core import attention, hash_format
+from golden.spec.formats import FP16, FP32
 from golden.units.hash_bank_mapper import (
     BankMap,
     bank_counts,

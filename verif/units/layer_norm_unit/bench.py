@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from golden.arith.floats import FP16, from_float64, is_nan
+from golden.arith.floats import from_float64, is_nan
+from golden.spec.formats import FP16
 from golden.units.layer_norm_unit import encode_epsilon, layer_norm
 from verif.bench.batch import Batch, Bench
 from verif.bench.packing import join, pack

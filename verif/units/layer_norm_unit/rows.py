@@ -10,7 +10,8 @@ from functools import cache
 
 import numpy as np
 
-from golden.arith.floats import FP16, from_float64
+from golden.arith.floats import from_float64
+from golden.spec.formats import FP16
 from golden.units.layer_norm_unit import SLIPS, encode_epsilon, normalise
 from hw.cli.arguments import check_least, reporting_errors
 from verif.bench.datasets import DATA, read

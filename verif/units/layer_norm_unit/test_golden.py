@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from golden.arith import layer_norm_tables as tables
-from golden.arith.floats import FP16, decode, from_float64, is_nan, to_float64
+from golden.arith.floats import decode, from_float64, is_nan, to_float64
+from golden.spec.formats import FP16
 from golden.units.layer_norm_unit import decode_epsilon, encode_epsilon, layer_norm, normalise
 from verif.bench.datasets import workload
 from verif.units.layer_norm_unit.rows import SHOWN, load_rows, shows

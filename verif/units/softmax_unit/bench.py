@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from golden.arith.floats import FP16, from_float64, to_float64
-from golden.units.softmax_unit import ONE, decode_scale, encode_scale, retained_mass, softmax
+from golden.arith.floats import from_float64, to_float64
+from golden.spec.formats import FP16
+from golden.units.softmax_unit import decode_scale, encode_scale, retained_mass, softmax
 from verif.bench.batch import Batch, Bench
 from verif.bench.packing import join, pack
 
@@ -61,7 +62,7 @@ class SoftmaxUnitBench(Bench):
             scores[index, : len(row)], enable[index, : len(row)] = row, elements
         factor = rng.integers(0, 1 << 16, len(rows))
         kind = rng.random(len(rows))
-        factor[kind < 0.4] = ONE
+        factor[kind < 0.4] = FP16.one
         subnormal = kind > 0.8
         factor[subnormal] = rng.integers(1, 1 << rng.integers(1, 11, subnormal.sum()))
         factor[:2] = 0x03A5, 0xC000
@@ -179,7 +180,7 @@ def count_bins(scores, enable, lengths, found, factor, theta, p):
         "equals_theta": finite & (enable & (found.values == theta) & (found.values > 0)).any(axis=1),
         "negative_theta": finite & (0x8000 < theta <= NEGATIVE_INFINITY),
         "nan_theta": finite & (theta & 0x7FFF > INFINITY),
-        "factor": finite & (factor & 0x3FFF != ONE),
+        "factor": finite & (factor & 0x3FFF != FP16.one),
     }
     return {name: int(rows.sum()) for name, rows in kinds.items()}
 

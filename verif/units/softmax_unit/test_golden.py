@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from golden.arith import softmax_tables
-from golden.arith.floats import FP16, from_float64, to_float64
+from golden.arith.floats import from_float64, to_float64
 from golden.arith.function_tables import LinearTable
+from golden.spec.formats import FP16
 from golden.units.softmax_unit import (
-    ONE,
     decode_scale,
     encode_scale,
     retained_mass,
@@ -22,7 +22,7 @@ NAN, INFINITY, NEGATIVE_INFINITY = FP16.nan, FP16.infinity, FP16.infinity | FP16
 SCALES = (1, 32**-0.5, 1024**-0.5, 0.0002, 7.3)
 
 
-def exact(scores, enable, scale, factor=ONE):
+def exact(scores, enable, scale, factor=FP16.one):
     """The unit's definition in float64; its own error is some 2**-45 for differences that count."""
     values = np.where(enable, to_float64(FP16, scores), -np.inf)
     largest = values.max(axis=-1, keepdims=True)
@@ -60,7 +60,7 @@ def test_error(kind, scale):
     for n in (1, 2, 3, 16, 100, 256, 1024, 4096):
         scores = rows_of(kind, rng, (max(4, 8192 // n), n), word)
         enable = rng.random(scores.shape) < rng.choice([0.1, 0.5, 1], (len(scores), 1))
-        factor = np.where(rng.random(len(scores)) < 0.5, ONE, rng.integers(0x0000, 0x3C01, len(scores)))
+        factor = np.where(rng.random(len(scores)) < 0.5, FP16.one, rng.integers(0x0000, 0x3C01, len(scores)))
         found = softmax(scores, enable, word, 0, factor)
         error = ulps(found.values, exact(scores, enable, word, factor))
         assert error.max() <= softmax_tables.error_bound(n)
@@ -125,7 +125,7 @@ def test_scales_that_no_word_has(scale):
         encode_scale(scale)
 
 
-def one_row(words, enable=None, theta=0, factor=ONE):
+def one_row(words, enable=None, theta=0, factor=FP16.one):
     enable = np.ones(len(words), bool) if enable is None else np.array(enable, bool)
     found = softmax(np.array([words], np.uint16), enable[None], encode_scale(1), theta, factor)
     return found.values[0].tolist(), found.keep[0].tolist(), int(found.retained_mass[0])
@@ -134,13 +134,13 @@ def one_row(words, enable=None, theta=0, factor=ONE):
 def test_special_rows():
     half, third = 0x3800, int(from_float64(FP16, 1 / 3))
     assert one_row([NAN, INFINITY, 5], [0, 0, 0]) == ([0, 0, 0], [False] * 3, 0)
-    assert one_row([NAN, 0xC123, INFINITY], [0, 1, 0]) == ([0, ONE, 0], [False, True, False], ONE)
+    assert one_row([NAN, 0xC123, INFINITY], [0, 1, 0]) == ([0, FP16.one, 0], [False, True, False], FP16.one)
     assert one_row([0, 0xFE01, 5]) == ([NAN] * 3, [False] * 3, 0)
     assert one_row([INFINITY, 0x7BFF, INFINITY, NEGATIVE_INFINITY])[0] == [half, 0, half, 0]
     assert one_row([INFINITY, NAN])[0] == [NAN, NAN]
     assert one_row([NEGATIVE_INFINITY] * 2) == ([0, 0], [True, True], 0)
-    assert one_row([NEGATIVE_INFINITY, 0xFBFF])[0] == [0, ONE]
-    assert one_row([0x7BFF, 0xFBFF])[0] == [ONE, 0]
+    assert one_row([NEGATIVE_INFINITY, 0xFBFF])[0] == [0, FP16.one]
+    assert one_row([0x7BFF, 0xFBFF])[0] == [FP16.one, 0]
     assert one_row([0x4900] * 3)[0] == [third] * 3
     assert one_row([0, 0x8000])[0] == [half, half]
 
@@ -150,7 +150,7 @@ def test_equal_scores_share_equally(n):
     for word in (0, 0x0001, 0x8001, 0x3555, 0x7BFF, 0xFBFF, 0xB001):
         found = softmax(np.full((1, n), word, np.uint16), np.ones((1, n), bool), encode_scale(1))
         assert (found.values == from_float64(FP16, 1 / n)).all()
-        assert found.retained_mass == ONE
+        assert found.retained_mass == FP16.one
 
 
 def test_order_does_not_matter():

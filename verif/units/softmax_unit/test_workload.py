@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from golden.arith import softmax_tables
-from golden.arith.floats import FP16, from_float64, to_float64
+from golden.arith.floats import from_float64, to_float64
 from golden.core.attention import scores_reference, sddmm, softmax_reference
+from golden.spec.formats import FP16
 from golden.units.hash_bank_mapper import BankMap
-from golden.units.softmax_unit import ONE, decode_scale, encode_scale, softmax
+from golden.units.softmax_unit import decode_scale, encode_scale, softmax
 from hw.registry import make_block
 from verif.bench import datasets
 from verif.bench.batch import Batch
@@ -109,7 +110,7 @@ def test_rows_in_verilog(heads):
     dense = softmax(scores[0], everything, scale, theta)
     packed, enable = pack_banks(scores[1], dense.keep)
     sparse = softmax(packed, enable, scale, theta, dense.retained_mass)
-    ones = np.full(len(packed), ONE)
+    ones = np.full(len(packed), FP16.one)
     n_beats = np.maximum(enable.reshape(len(enable), -1, N_BANKS).any(axis=2).sum(axis=1), 1)
     checked = 0
     for words, elements, lengths, factor, result in (

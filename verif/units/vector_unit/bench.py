@@ -3,7 +3,8 @@
 import numpy as np
 from amaranth.hdl import Shape
 
-from golden.arith.floats import FORMATS, FP32, from_float64
+from golden.arith.floats import from_float64, word_type
+from golden.spec.formats import FORMATS, FP32
 from golden.spec.vector_operations import VectorOp
 from golden.units.vector_unit import ACCUMULATING_OPS, ADDING_OPS, Commands, Scope, VectorUnit
 from verif.bench.batch import Batch, Bench
@@ -115,7 +116,7 @@ class VectorUnitBench(Bench):
         corners = np.concatenate([corners, corners | fmt.sign_bit])
         wild = np.where(rng.random(shape) < 0.5, rng.choice(corners, shape), rng.integers(0, 1 << fmt.width, shape))
         is_wild = (rng.random(shape) < 0.3) & (rng.random(spread.shape) < 0.25)
-        return np.where(is_wild, wild, words).astype(fmt.dtype)
+        return np.where(is_wild, wild, words).astype(word_type(fmt))
 
     def _blank(self, n):
         p = self.parameters
@@ -219,7 +220,7 @@ class VectorUnitBench(Bench):
         shape = commands.a.shape
         field = rng.integers(fmt.bias - 12, fmt.bias + 6, shape)
         commands.a[:] = field << fmt.fraction_width | rng.integers(0, 1 << fmt.fraction_width, shape)
-        commands.a |= rng.choice(np.array([0, fmt.sign_bit], fmt.dtype), shape)
+        commands.a |= rng.choice(np.array([0, fmt.sign_bit], word_type(fmt)), shape)
         commands.operation[:] = rng.choice([VectorOp.EXP, VectorOp.RECIPROCAL, VectorOp.RSQRT, VectorOp.GELU], 8)
         commands.operation[:2] = VectorOp.TO_FP16
         shape = (2, *shape[1:])
@@ -257,7 +258,7 @@ class VectorUnitBench(Bench):
             0, fmt.fraction_width + 1, (2, *shape)
         )
         commands.a[:2] = np.array([field, rest]) << fmt.fraction_width | fraction
-        commands.a[:2] |= (rng.integers(0, 2, (2, *shape)) * fmt.sign_bit).astype(fmt.dtype)
+        commands.a[:2] |= (rng.integers(0, 2, (2, *shape)) * fmt.sign_bit).astype(word_type(fmt))
         commands.a[2] = commands.a[0] ^ fmt.sign_bit
         commands.operation[:] = VectorOp.SUM
         commands.scope[:] = Scope.LANES

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from golden.arith.elementwise import ELEMENTWISE_OPS, elementwise
-from golden.arith.floats import FORMATS, FP32, from_float64, is_nan, to_float64
+from golden.arith.floats import from_float64, is_nan, to_float64
+from golden.spec.formats import FORMATS, FP32
 from golden.spec.vector_operations import VectorOp
 from golden.units.vector_unit import ACCUMULATING_OPS, FUNCTIONS, Commands, Scope, VectorUnit
 

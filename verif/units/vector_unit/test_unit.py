@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from golden.arith.floats import FP16, FP32, from_float64, to_float64
+from golden.arith.floats import from_float64, to_float64
 from golden.core.attention import attention_reference, scores_reference, softmax_reference
 from golden.core.spmm import spmm, spmm_commands
+from golden.spec.formats import FP16, FP32
 from golden.units.hash_bank_mapper import BankMap
 from hw.units.vector_unit.unit import VectorUnit
 from verif.bench.datasets import workload

@@ -1,0 +1,71 @@
+"""Number formats: IEEE-style binary floating point, described once for models and hardware."""
+
+from dataclasses import dataclass
+
+__all__ = ["FloatFormat", "FP16", "BF16", "FP32", "FP64", "FORMATS", "OPERAND_FORMATS", "float_format"]
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A binary format: sign, biased exponent, fraction; exponent all ones is Inf (fraction 0) or NaN."""
+
+    name: str
+    exponent_width: int
+    fraction_width: int
+
+    @property
+    def width(self):
+        return 1 + self.exponent_width + self.fraction_width
+
+    @property
+    def precision(self):
+        """Bits of a normal significand, with the hidden one."""
+        return self.fraction_width + 1
+
+    @property
+    def bias(self):
+        return (1 << (self.exponent_width - 1)) - 1
+
+    @property
+    def max_exponent(self):
+        """The exponent field of infinities and NaNs."""
+        return (1 << self.exponent_width) - 1
+
+    @property
+    def one(self):
+        """Bits of 1."""
+        return self.bias << self.fraction_width
+
+    @property
+    def infinity(self):
+        """Bits of plus infinity."""
+        return self.max_exponent << self.fraction_width
+
+    @property
+    def nan(self):
+        """Bits of the canonical quiet NaN."""
+        return self.infinity | 1 << (self.fraction_width - 1)
+
+    @property
+    def sign_bit(self):
+        """Bits of minus zero."""
+        return 1 << (self.width - 1)
+
+
+FP16 = FloatFormat("fp16", 5, 10)
+BF16 = FloatFormat("bf16", 8, 7)
+FP32 = FloatFormat("fp32", 8, 23)
+FP64 = FloatFormat("fp64", 11, 52)
+
+FORMATS = {fmt.name: fmt for fmt in (FP16, BF16, FP32)}
+"""The formats of the hardware, by name."""
+
+OPERAND_FORMATS = (FP16.name, BF16.name)
+"""Formats of what the units compute with; the first one is the default. FP32 is only a format of results."""
+
+
+def float_format(name):
+    """The format of that name."""
+    if name not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
+    return FORMATS[name]
