@@ -31,6 +31,7 @@ class FullAdderRow(Block):
     A block of its own so that synthesis can map each bit to the library's full adder. Combinational.
     """
 
+    role = "full_adder_row"
     Parameters = AdderRowParameters
     members_doc = {
         "a": "first addend",
@@ -56,6 +57,7 @@ class FullAdderRow(Block):
 class HalfAdderRow(Block):
     """Half adders side by side: ``a + b = sum + 2 * carry`` in every bit. Combinational."""
 
+    role = "half_adder_row"
     Parameters = AdderRowParameters
     members_doc = {
         "a": "first addend",

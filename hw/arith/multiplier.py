@@ -73,6 +73,7 @@ class UnsignedMultiplier(Block):
     heap last.
     """
 
+    role = "multiplier"
     Parameters = MultiplierParameters
     members_doc = {
         "multiplicand": "unsigned",
@@ -95,6 +96,9 @@ class UnsignedMultiplier(Block):
         m.d.comb += self.product.eq(heap.total())
         return m
 
+    def circuit_for(self, target):
+        return _plain_product(self) if target == "fpga" else self.circuit()
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecodedMultiplierParameters(MultiplierParameters):
@@ -110,6 +114,7 @@ class RecodedMultiplier(Block):
     Combinational if not registered.
     """
 
+    role = "multiplier"
     Parameters = RecodedMultiplierParameters
     members_doc = UnsignedMultiplier.members_doc
     _ADVANCE_DOC = {"advance": "lock-step enable of the registers"}
@@ -159,6 +164,20 @@ class RecodedMultiplier(Block):
             heap.add(row, low)
         m.d.comb += self.product.eq(heap.total())
         return m
+
+    def circuit_for(self, target):
+        return _plain_product(self, self.registered) if target == "fpga" else self.circuit()
+
+
+def _plain_product(block, registered=False):
+    """A multiplier as one multiplication, which synthesis for an FPGA puts into DSP blocks; their registers are in front."""
+    m = Module()
+    first, second = block.multiplicand, block.multiplier
+    if registered:
+        pipe = Pipeline(m, advance=block.advance)
+        first, second = pipe.register(first, name="first"), pipe.register(second, name="second")
+    m.d.comb += block.product.eq(first * second)
+    return m
 
 
 def _triple(m, value):

@@ -48,9 +48,11 @@ def _names(members, direction):
 
 
 def verilog_digest(unit, config):
-    """A digest of a block's emitted modules, without comments: figures belong to exactly this Verilog."""
+    """A digest of a block's modules, without comments and attributes: figures belong to exactly this Verilog."""
     files = build_package({unit: make_block(unit, config)})
-    text = "".join(re.sub(r"^//.*\n", "", files[name], flags=re.M) for name in sorted(files) if name.endswith(".v"))
+    text = "".join(
+        re.sub(r"^(//.*|\(\*.*\*\))\n", "", files[name], flags=re.M) for name in sorted(files) if name.endswith(".v")
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 

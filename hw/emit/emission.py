@@ -17,6 +17,7 @@ from hw.emit.rtlil_text import black_box, normalise
 from hw.emit.verilog import split_modules, tidy
 
 MEMORY_BODIES = ("model", "macro")
+TARGETS = ("asic", "fpga")
 
 DIRECTIONS = {"input": PortDirection.Input, "output": PortDirection.Output}
 
@@ -63,6 +64,14 @@ def comment(lines):
     return "".join(f"// {line}".rstrip() + "\n" for line in lines)
 
 
+def attribute_line(attributes):
+    """Attributes as they stand before a Verilog module; nothing if there are none."""
+    items = (
+        f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in attributes.items()
+    )
+    return f"(* {', '.join(items)} *)\n" if attributes else ""
+
+
 class Emission:
     """A set of Verilog modules under construction; it is the platform with which blocks are elaborated.
 
@@ -70,14 +79,21 @@ class Emission:
     ----------
     memory : "model" or "macro"
         Whether memories are emitted with an inferable body or as black boxes for a memory compiler.
+    target : "asic" or "fpga"
+        What blocks are built for that have a circuit for each, see :meth:`hw.lib.block.Block.circuit_for`.
 
-    ``clocking`` says for every emitted module which of clk and rst it has; ``macros`` describes the black boxes.
+    ``clocking`` says for every emitted module which of clk and rst it has; ``macros`` describes the black boxes;
+    ``attributes`` has the Verilog attributes of the modules that have a role.
     """
 
-    def __init__(self, memory="model"):
+    def __init__(self, memory="model", target="asic"):
+        if target not in TARGETS:
+            raise ValueError(f"target must be one of {', '.join(TARGETS)}, not {target!r}")
         if memory not in MEMORY_BODIES:
             raise ValueError(f"memory must be one of {', '.join(MEMORY_BODIES)}, not {memory!r}")
         self.memory = memory
+        self.target = target
+        self.attributes = {}
         self.macros = {}
         self._names = {}
         self._rtlil = {}
@@ -98,7 +114,7 @@ class Emission:
         """An instance of the block's shared module (called by :meth:`hw.lib.block.Block.elaborate`)."""
         if block is self._opening:  # not a child: the module that is being emitted
             self._opening = None
-            return block.circuit()
+            return block.circuit_for(self.target)
         name = self._emit(block, block.module_name)
         connections = {f"{direction[0]}_{port}": value for port, (direction, value) in flat_ports(block).items()}
         if "clk" in self.clocking[name]:
@@ -129,7 +145,9 @@ class Emission:
             )
         self._parents.pop()
         modules, self.clocking[name] = normalise(text, list(ports))
-        if self.memory == "macro" and getattr(block, "is_memory", False):
+        if attributes := getattr(block, "module_attributes", {}):
+            self.attributes[name] = attributes
+        if self.memory == "macro" and attributes.get("role") == "memory":
             self.macros[name] = block.describe()
             modules = {name: black_box(modules[name])}
         # A top's comment is its file's header.
@@ -143,6 +161,7 @@ class Emission:
         written = split_modules(run_yosys(rtlil_text, self._tops))
         return {
             name: self._comments[name]
+            + attribute_line(self.attributes.get(name, {}))
             + "\n".join(tidy(written[module], black_box=module in self.macros) for module in modules)
             for name, modules in reversed(self._rtlil.items())
         }

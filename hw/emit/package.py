@@ -20,13 +20,13 @@ MACRO_FILE = "macros.v"
 MANIFEST = "manifest.json"
 
 
-def build_package(blocks, memory="model", progress=lambda stage: None):
+def build_package(blocks, memory="model", progress=lambda stage: None, target="asic"):
     """Emit ``{top name: block}`` and return ``{file name: text}``; a block may be any Amaranth component.
 
     A module that several blocks use goes to ``common.v``, a memory macro's black box to ``macros.v``; every other
     module goes to the file of the block that needs it. ``files.f`` lists the files, ``manifest.json`` describes them.
     """
-    emission = Emission(memory)
+    emission = Emission(memory, target)
     for name, block in blocks.items():
         if f"{name}.v" in (COMMON_FILE, MACRO_FILE):
             raise ValueError(f"a top must have another name than {name!r}, whose file holds what the blocks share")
@@ -54,8 +54,10 @@ def build_package(blocks, memory="model", progress=lambda stage: None):
     manifest = {
         "tools": {tool: importlib.metadata.version(tool) for tool in TOOLS},
         "memory": memory,
+        "target": target,
         "files": {file: {"sha256": hashlib.sha256(text.encode()).hexdigest()} for file, text in files.items()},
         "blocks": [describe(name, block, emission.clocking[name]) for name, block in blocks.items()],
+        "modules": {name: emission.attributes[name] for name in modules if name in emission.attributes},
         "macros": emission.macros,
     }
     files["files.f"] = "".join(f"{file}\n" for file in order)

@@ -30,7 +30,8 @@ class Block(wiring.Component):
 
     Parameters = NoParameters
     members_doc: dict[str, str] = {}
-    is_memory = False
+    role: str | None = None
+    """What a flow behind the Verilog must know the module as, such as "memory"; an attribute of the module says it."""
     latency: int | None = None
     """Clocks from a beat to its result; None where that depends on what the block is told to do."""
     interval = 1
@@ -93,9 +94,18 @@ class Block(wiring.Component):
                 words.append(re.sub(r"\W", "_", str(value)))
         return "_".join(words)
 
+    @property
+    def module_attributes(self):
+        """The module's Verilog attributes, ``{name: text or integer}``: its role, and numbers that belong to it."""
+        return {"role": self.role} if self.role else {}
+
     def circuit(self):
         """Build the block's logic: an :class:`amaranth.hdl.Module`."""
         raise TypeError(f"{type(self).__name__} does not define circuit()")
+
+    def circuit_for(self, target):
+        """The logic for a target of :class:`hw.emit.emission.Emission`; the same for all unless overridden."""
+        return self.circuit()
 
     def elaborate(self, platform):
         instantiate = getattr(platform, "instantiate", None)

@@ -74,7 +74,7 @@ class MemoryBank(Block):
     """
 
     Parameters = MemoryBankParameters
-    is_memory = True
+    role = "memory"
     latency = 1
 
     def prepare(self):
@@ -94,6 +94,10 @@ class MemoryBank(Block):
         name = f"memory_{'1rw' if self.ports == 'single' else '1r1w'}_{self.depth}x{self.width}"
         name += f"_by_{self.granularity}" if self.granularity else ""
         return name if self.ports == "single" else f"{name}_{self.read_during_write}"
+
+    @property
+    def module_attributes(self):
+        return super().module_attributes | {"bits": self.depth * self.width}
 
     def describe(self):
         """The row of the list of macros that a chip needs."""

@@ -83,6 +83,7 @@ class DotProductUnit(Block):
     multi-term arithmetic of tensor cores.
     """
 
+    role = "dot_product"
     Parameters = DotProductUnitParameters
     members_doc = {
         "operands": "one beat: a vector of query and of key words, whether it begins and whether it ends a dot product",

@@ -71,6 +71,7 @@ class LayerNormUnit(Block):
     Defined by :func:`golden.units.layer_norm_unit.layer_norm`. DiSC's vector unit does the same in several passes.
     """
 
+    role = "layer_norm"
     Parameters = LayerNormUnitParameters
     members_doc = {
         "element": "n_lanes elements of a row, beat after beat",

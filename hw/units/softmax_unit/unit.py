@@ -61,6 +61,7 @@ class SoftmaxUnit(Block):
     Defined by :func:`golden.units.softmax_unit.softmax`. DiSC's vector unit does the same in four passes.
     """
 
+    role = "softmax"
     Parameters = SoftmaxUnitParameters
     members_doc = {
         "score": "one score of each bank, row after row",

@@ -121,6 +121,7 @@ class VectorUnit(Block):
     stands still while a result is not taken. Source: DiSC, section IV-B and figure 14.
     """
 
+    role = "vector_lanes"
     Parameters = VectorUnitParameters
     members_doc = {
         "command": "one operation on all lanes; a, b, c, lane_enable are by engine, then by lane",
