@@ -1,0 +1,96 @@
+"""DSTAR's array of 2-bit by 8-bit products bit for bit: the sums of a tile, the clocks they take, and what leaves the array.
+
+Defines ``mixed_precision_array``. The array takes up to four slices of the same key a clock, with the weight rows of their
+channels; where the key rises the sums are shifted left, one place a clock, in which nothing else happens.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from golden.arith.floats import decode, round_pack
+from golden.spec.formats import FP16, FP32
+from golden.spec.mixed_precision import KEY_OFFSET
+from golden.units.quantizer_unit import slices
+
+__all__ = ["Schedule", "accumulate", "final_exponent", "multiply", "schedule", "tile_sums"]
+
+GROUP = 4
+"""Slices that enter together."""
+
+
+class Schedule(NamedTuple):
+    """What a tile costs: clocks with slices, clocks of shifts, and lanes that stayed idle in the first."""
+
+    groups: np.ndarray  # int64 [groups], first entry of each group
+    sizes: np.ndarray  # int64 [groups], entries in it, 1 to 4
+    shifts: np.ndarray  # int64 [groups], clocks of shifting before it
+
+    @property
+    def clocks(self):
+        return len(self.groups) + int(self.shifts.sum())
+
+    @property
+    def utilisation(self):
+        """Share of the array's 2-bit products that were used."""
+        return int(self.sizes.sum()) / (GROUP * self.clocks) if self.clocks else 0.0
+
+
+def schedule(entries):
+    """The groups of a tile's :class:`golden.units.quantizer_unit.Entries`."""
+    starts = np.flatnonzero(np.diff(entries.key, prepend=-1)) if len(entries.key) else np.zeros(0, np.int64)
+    ends = np.append(starts[1:], len(entries.key))[: len(starts)]
+    groups = np.concatenate(
+        [np.zeros(0, np.int64), *(np.arange(*pair, GROUP) for pair in zip(starts, ends, strict=True))]
+    )
+    sizes = np.diff(groups, append=len(entries.key))
+    return Schedule(groups.astype(np.int64), sizes, entries.shift[groups.astype(np.int64)])
+
+
+def tile_sums(quantised, entries, weights):
+    """Sums [G, columns] of a tile under ``weights`` [channels, columns] (INT8), in units of the last key; int64."""
+    codes = slices(quantised)
+    sums = np.zeros((codes.shape[-1], np.shape(weights)[1]), np.int64)
+    weights = np.asarray(weights, np.int64)
+    plan = schedule(entries)
+    for first, size, shift in zip(plan.groups, plan.sizes, plan.shifts, strict=True):
+        chosen = slice(first, first + size)
+        digits = codes[entries.vector[chosen], entries.place[chosen]]
+        digits = np.where(entries.is_top[chosen, None] & (digits >= 2), digits - 4, digits)
+        sums = (sums << shift) + digits.T @ weights[entries.vector[chosen]]
+    return sums
+
+
+def final_exponent(entries, *, finest_exponent, n_levels):
+    """A tile's sums stand for ``sums / 2**exponent``; 0 for a tile without slices, whose sums are zero."""
+    if not len(entries.key):
+        return 0
+    return int(entries.key[-1]) - KEY_OFFSET + finest_exponent - n_levels + 1
+
+
+def accumulate(outputs, sums, exponent, weight_scales):
+    """Inverse quantisation onto FP32 words ``outputs`` [G, columns]: the new words.
+
+    ``outputs + sums * weight_scales / 2**exponent``, where ``weight_scales`` are FP16 words, one a column; the product is
+    rounded once to FP32, then the sum once, ties to even.
+    """
+    scale = decode(FP16, weight_scales)
+    product = round_pack(
+        FP32,
+        (sums < 0) ^ (scale.sign == 1),
+        np.abs(sums) * scale.significand,
+        scale.exponent - exponent,
+        nan=scale.is_nan | scale.is_inf & (sums == 0),
+        inf=scale.is_inf,
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.asarray(outputs, np.uint32).view(np.float32) + product.view(np.float32)
+    words = total.astype(np.float32).view(np.uint32)
+    return np.where(np.isnan(total), np.uint32(FP32.nan), words)
+
+
+def multiply(quantised, entries, weights, weight_scales, outputs, *, finest_exponent, n_levels):
+    """One tile through the array: the new ``outputs`` [G, columns], FP32 words."""
+    sums = tile_sums(quantised, entries, weights)
+    exponent = final_exponent(entries, finest_exponent=finest_exponent, n_levels=n_levels)
+    return accumulate(outputs, sums, exponent, weight_scales)

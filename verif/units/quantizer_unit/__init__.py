@@ -1,0 +1,1 @@
+"""Bench, tests and properties of ``quantizer_unit``."""
