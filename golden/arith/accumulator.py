@@ -6,10 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from golden.arith.floats import bit_length, decode, round_pack
-from golden.spec.formats import FORMATS, FP32
-
-GUARD_BITS = 2
-"""Fraction bits that the reduction bus keeps below an accumulator's last bit."""
+from golden.spec.formats import FP32
+from golden.spec.vector_unit import GUARD_BITS, AccumulatorParameters
 
 _CHUNK = 1 << 22
 
@@ -36,7 +34,7 @@ class Sums(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accumulator:
+class Accumulator(AccumulatorParameters):
     """One accumulator a lane, and the bus that adds accumulators.
 
     A term is a product of two words of the format. Each factor is normalised to a significand of p bits, subnormals
@@ -55,23 +53,6 @@ class Accumulator:
     A NaN term, a zero times an infinity, or infinities of both signs give NaN; otherwise an infinity wins. A sum of
     zeros, of nothing, or one that cancels is +0. The accumulator holds `max_terms` terms a lane.
     """
-
-    format: str = "fp16"
-    align_width: int = 28
-    max_terms: int = 1 << 16
-
-    @property
-    def float_format(self):
-        return FORMATS[self.format]
-
-    @property
-    def precision(self):
-        return self.float_format.fraction_width + 1
-
-    @property
-    def width(self):
-        """Bits of an accumulator, sign included."""
-        return self.align_width + (self.max_terms - 1).bit_length() + 1
 
     @property
     def zero_exponent(self):
@@ -147,7 +128,7 @@ class Accumulator:
         return total.reshape(n_lanes, -1), exponent.reshape(n_lanes, -1)
 
     def _check(self, total):
-        limit = 1 << (self.width - 1)
+        limit = 1 << (self.sum_width - 1)
         if np.any((total >= limit) | (total < -limit)):
             raise ValueError(f"an accumulator overflowed: it holds max_terms={self.max_terms} terms a lane")
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from golden.arith.floats import decode, is_nan, round_pack, word_type
-from golden.spec.formats import FP16, FP32
+from golden.spec.formats import FP16, FP32, check_operand_format
 from golden.spec.vector_operations import VectorOp
 
 __all__ = [
@@ -34,6 +34,7 @@ def fused_multiply_add(a, b, c, fmt=FP16):
     The operands are words of ``fmt`` in arrays of any shapes that broadcast. An exact zero sum of opposite signs is
     +0. Tininess does not matter, since no flags are produced.
     """
+    check_operand_format(fmt)
     x, y, z = decode(fmt, a), decode(fmt, b), decode(fmt, c)
     product_sign = x.sign ^ y.sign
     product_inf = x.is_inf | y.is_inf
@@ -171,4 +172,5 @@ def elementwise(operation, a, b, c, fmt=FP16):
     if operation not in _FUNCTIONS:
         names = ", ".join(op.name for op in ELEMENTWISE_OPS)
         raise ValueError(f"operation must be one of {names}, not {operation!r}")
+    check_operand_format(fmt)
     return _FUNCTIONS[VectorOp(operation)](a, b, c, fmt).astype(np.uint32)

@@ -8,6 +8,7 @@ from golden.spec.formats import FP64
 
 __all__ = [
     "word_type",
+    "check_words",
     "Decoded",
     "decode",
     "round_pack",
@@ -22,6 +23,16 @@ __all__ = [
 def word_type(fmt):
     """The unsigned NumPy type that holds a word of the format."""
     return np.dtype(f"uint{fmt.width}")
+
+
+def check_words(name, words, width):
+    """Refuse what is no array of unsigned words of that many bits."""
+    words = np.asarray(words)
+    if words.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, the words of the numbers, not {words.dtype}")
+    if words.size and not (0 <= words.min() and words.max() >> width == 0):
+        wrong = words.min() if words.min() < 0 else words.max()
+        raise ValueError(f"{name} must be words of {width} bits, from 0 to {(1 << width) - 1}, not {wrong}")
 
 
 class Decoded(NamedTuple):

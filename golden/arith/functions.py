@@ -3,9 +3,16 @@
 import numpy as np
 
 from golden.arith.floats import bit_length, decode, word_type
-from golden.arith.function_tables import exponential_tables, reciprocal_root_table, reciprocal_table
-from golden.arith.gelu_tables import FRACTION, TAIL_INDEX_WIDTH, gelu_tables
+from golden.arith.lines import evaluate
 from golden.spec.formats import FP16
+from golden.spec.functions import (
+    GELU_FRACTION,
+    GELU_TAIL_INDEX_WIDTH,
+    exponential_tables,
+    gelu_tables,
+    reciprocal_root_table,
+    reciprocal_table,
+)
 
 __all__ = ["exponential", "reciprocal", "reciprocal_root", "gelu"]
 
@@ -31,7 +38,7 @@ def exponential(x, fmt=FP16):
 
     fixed = np.where(number.sign == 1, ~fixed, fixed)
     field = (fixed >> width) + fmt.bias
-    power = tables.power(fixed & ((1 << width) - 1)) >> (tables.power.value_fraction - fmt.fraction_width - 1)
+    power = evaluate(tables.power, fixed & ((1 << width) - 1)) >> (tables.power.value_fraction - fmt.fraction_width - 1)
     word = _pack(power, field, fmt)
 
     far = (distance < 0) | number.is_inf
@@ -56,7 +63,7 @@ def reciprocal(x, fmt=FP16):
     """
     number, table = decode(fmt, x), reciprocal_table(fmt)
     fraction, exponent = _normalise(number, fmt)
-    value = table(fraction) >> (table.value_fraction - fmt.fraction_width - 1)
+    value = evaluate(table, fraction) >> (table.value_fraction - fmt.fraction_width - 1)
     word = np.minimum(_pack(value, 2 * fmt.bias - 1 - exponent, fmt), fmt.infinity)
     word = np.where(number.is_inf, 0, np.where(number.is_zero, fmt.infinity, word)) | number.sign << (fmt.width - 1)
     return np.where(number.is_nan, fmt.nan, word).astype(word_type(fmt))
@@ -71,7 +78,7 @@ def reciprocal_root(x, fmt=FP16):
     number, table = decode(fmt, x), reciprocal_root_table(fmt)
     fraction, exponent = _normalise(number, fmt)
     octave = (exponent - fmt.bias) & 1
-    value = table(octave << fmt.fraction_width | fraction) >> (table.value_fraction - fmt.fraction_width - 1)
+    value = evaluate(table, octave << fmt.fraction_width | fraction) >> (table.value_fraction - fmt.fraction_width - 1)
     word = _pack(value, fmt.bias - 1 - (exponent - fmt.bias - octave) // 2, fmt)
     word = np.where(number.is_inf, 0, np.where(number.is_zero, fmt.infinity | number.sign << (fmt.width - 1), word))
     return np.where(number.is_nan | ((number.sign == 1) & ~number.is_zero), fmt.nan, word).astype(word_type(fmt))
@@ -82,29 +89,31 @@ def gelu(x, fmt=FP16):
 
     Words of ``fmt`` in and out, any shape. All is divided by the power of two of x. With m the significand, the result
     is ``m / 2 + line`` or, for negative x, ``m / 2 - line`` up to 2, and ``m - line`` or ``line`` from there on; lines
-    are rounded down to FRACTION fraction bits. It is normalised and rounded half up. From 4 on a constant takes the
+    are rounded down to GELU_FRACTION fraction bits. It is normalised and rounded half up. From 4 on a constant takes the
     line's place, and below 2**-11 there is none: GELU is x / 2. GELU(-Inf) is -0.
     """
     number, tables = decode(fmt, x), gelu_tables(fmt)
     fraction = number.significand & ((1 << fmt.fraction_width) - 1)
-    significand = np.where(number.is_inf, 1 << fmt.fraction_width, number.significand) << FRACTION - fmt.fraction_width
+    significand = (
+        np.where(number.is_inf, 1 << fmt.fraction_width, number.significand) << GELU_FRACTION - fmt.fraction_width
+    )
     exponent, negative = number.field - fmt.bias, number.sign == 1
 
     line = np.zeros(fraction.shape, dtype=np.int64)
     for octave, table in enumerate((*tables.even, tables.rest), start=1 - len(tables.even)):
         chosen = exponent == octave
-        line[chosen] = table(fraction[chosen]) >> table.slope_shift
-    steps = np.zeros(1 << TAIL_INDEX_WIDTH, dtype=np.int64)
+        line[chosen] = evaluate(table, fraction[chosen]) >> table.slope_shift
+    steps = np.zeros(1 << GELU_TAIL_INDEX_WIDTH, dtype=np.int64)
     steps[: len(tables.tail)] = tables.tail
-    line = np.where(exponent == 2, steps[fraction >> fmt.fraction_width - TAIL_INDEX_WIDTH], line)
+    line = np.where(exponent == 2, steps[fraction >> fmt.fraction_width - GELU_TAIL_INDEX_WIDTH], line)
 
     half = significand >> 1
     from_two = np.where(negative, line, significand - line)
     total = np.where(exponent >= 1, from_two, np.where(negative, half - line, half + line))
     # What is left of a negative number from 2 on is in units of 2.
     field = np.where(negative & (exponent >= 1), fmt.bias + 1, number.field)
-    left = np.minimum(FRACTION + 1 - bit_length(total), field - 1)
-    rounded = (((total << left) >> FRACTION - fmt.fraction_width - 1) + 1) >> 1
+    left = np.minimum(GELU_FRACTION + 1 - bit_length(total), field - 1)
+    rounded = (((total << left) >> GELU_FRACTION - fmt.fraction_width - 1) + 1) >> 1
     word = np.where(total == 0, 0, (field - left - 1 << fmt.fraction_width) + rounded)
     return np.where(number.is_nan, fmt.nan, word | number.sign << fmt.width - 1).astype(word_type(fmt))
 

@@ -1,50 +1,26 @@
-"""Piecewise linear tables of GELU, one an octave of the argument, fitted from the definition.
+"""How the tables of GELU are fitted, one an octave of the argument, from the definition.
 
-``python -m golden.arith.gelu_tables`` prints every fit and its error.
-
-With ``m`` in [1, 2) the significand and ``2**e`` the power of two of an argument's magnitude a, GELU is even but for
-half of the argument: ``x * Phi(x) = x / 2 + a * (Phi(a) - 1/2)``. Up to 2 the tables hold the even part, divided by
-``2**e``. From 2 on they hold ``a * Phi(-a)``, which falls to nothing, divided by 2; it is what is left of a negative
-argument, and what a positive one lacks.
+``python -m golden.arith.gelu_tables`` prints every table and its error. :mod:`golden.spec.functions` says what they hold.
 """
 
-from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cache
 
-from golden.arith.function_tables import LinearTable, fit
+from golden.arith.fit import PRECISION, fit
 from golden.spec.formats import BF16, FP16
+from golden.spec.functions import GELU_FRACTION, GELU_OCTAVES, GELU_TAIL_INDEX_WIDTH, GeluTables, gelu_tables
 
-__all__ = ["GeluTables", "gelu_tables", "normal_distribution", "OCTAVES", "FRACTION"]
+__all__ = ["fit_gelu", "normal_distribution"]
 
-OCTAVES = 12
-"""Octaves below 2 that have lines; smaller arguments give half of the argument."""
-FRACTION = 17
-"""Fraction bits of what is looked up, after the line."""
 _INDEX_WIDTHS = {FP16: {1: 6, 0: 4, -1: 3}, BF16: {1: 5, 0: 3, -1: 2}}
 """Bits of the fraction that choose the line, for e = 1, 0, and -1 and less."""
-TAIL_INDEX_WIDTH = 6
-"""The same for arguments from 4 on, which have constants instead of lines."""
-_PRECISION = 40
-
-
-@dataclass(frozen=True)
-class GeluTables:
-    """What GELU looks up for one format."""
-
-    even: tuple[LinearTable, ...]
-    """``a * (Phi(a) - 1/2) / 2**e`` for e from 1 - OCTAVES to 0."""
-    rest: LinearTable
-    """``a * Phi(-a) / 2`` for a in [2, 4)."""
-    tail: tuple[int, ...]
-    """The same for a from 4 on, in steps of 1/16, with FRACTION fraction bits; zero after the last one."""
 
 
 def normal_distribution(a):
     """Phi(a) - 1/2 of a Decimal of a few units, by its power series."""
-    with localcontext(Context(prec=_PRECISION)):
+    with localcontext(Context(prec=PRECISION)):
         power, total, n = a, a, 0
-        while abs(power) > Decimal(10) ** -(_PRECISION - 8):
+        while abs(power) > Decimal(10) ** -(PRECISION - 8):
             n += 1
             power = -power * a * a / (2 * n)
             total += power / (2 * n + 1)
@@ -57,33 +33,32 @@ def _pi():
 
     def arctangent(n):
         power, total, k = Decimal(1) / n, Decimal(0), 0
-        while abs(power) > Decimal(10) ** -(_PRECISION + 5):
+        while abs(power) > Decimal(10) ** -(PRECISION + 5):
             total += power / (2 * k + 1)
             power, k = -power / (n * n), k + 1
         return total
 
-    with localcontext(Context(prec=_PRECISION + 5)):
+    with localcontext(Context(prec=PRECISION + 5)):
         return 4 * (4 * arctangent(5) - arctangent(239))
 
 
 def _even(fraction, e):
-    with localcontext(Context(prec=_PRECISION)):
+    with localcontext(Context(prec=PRECISION)):
         m = 1 + Decimal(fraction.numerator) / fraction.denominator
         return m * normal_distribution(m * Decimal(2) ** e)
 
 
 def _rest(a):
-    with localcontext(Context(prec=_PRECISION)):
+    with localcontext(Context(prec=PRECISION)):
         return a * (Decimal("0.5") - normal_distribution(a)) / 2
 
 
-@cache
-def gelu_tables(fmt):
-    """The tables of GELU for a format. Lines are rounded down, so that they are fitted half a last place up."""
-    half = Decimal(2) ** -(FRACTION + 1)
+def fit_gelu(fmt):
+    """The fit of :func:`golden.spec.functions.gelu_tables`."""
+    half = Decimal(2) ** -(GELU_FRACTION + 1)
     widths = _INDEX_WIDTHS[fmt]
 
-    slope_width = max(9, FRACTION - fmt.fraction_width)
+    slope_width = max(9, GELU_FRACTION - fmt.fraction_width)
 
     def line(e, function, falling):
         index_width = widths[max(e, -1)]
@@ -91,17 +66,20 @@ def gelu_tables(fmt):
             function,
             index_width=index_width,
             offset_width=fmt.fraction_width - index_width,
-            fraction_width=FRACTION,
-            slope_shift=fmt.fraction_width + slope_width - FRACTION,
+            fraction_width=GELU_FRACTION,
+            slope_shift=fmt.fraction_width + slope_width - GELU_FRACTION,
             slope_width=slope_width,
             falling=falling,
         )
 
-    even = tuple(line(e, lambda f, e=e: _even(f, e) + half, False) for e in range(1 - OCTAVES, 1))
+    even = tuple(line(e, lambda f, e=e: _even(f, e) + half, False) for e in range(1 - GELU_OCTAVES, 1))
     rest = line(1, lambda f: _rest(2 * (1 + Decimal(f.numerator) / f.denominator)) + half, True)
     # Half-way between the ends of each step.
-    ends = [_rest(4 + Decimal(step) / 16) for step in range(1 << TAIL_INDEX_WIDTH)]
-    tail = [int((upper + lower) * (1 << FRACTION - 1) + Decimal("0.5")) for upper, lower in zip(ends, ends[1:])]
+    ends = [_rest(4 + Decimal(step) / 16) for step in range(1 << GELU_TAIL_INDEX_WIDTH)]
+    tail = [
+        int((upper + lower) * (1 << GELU_FRACTION - 1) + Decimal("0.5"))
+        for upper, lower in zip(ends, ends[1:], strict=False)
+    ]
     return GeluTables(even, rest, tuple(value for value in tail if value))
 
 
@@ -110,7 +88,7 @@ def report():
     lines = []
     for fmt in (FP16, BF16):
         tables = gelu_tables(fmt)
-        for e, table in enumerate((*tables.even, tables.rest), start=1 - OCTAVES):
+        for e, table in enumerate((*tables.even, tables.rest), start=1 - GELU_OCTAVES):
             lines.append(
                 f"{fmt.name} GELU from 2^{e}: {len(table.slopes)} lines of {1 << table.offset_width}, error "
                 f"{float(table.error) * 2.0 ** (15 + e):.3f} units of 2^-15"

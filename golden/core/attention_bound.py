@@ -2,16 +2,18 @@
 
 import numpy as np
 
-from golden.arith.softmax_tables import SCALE_FRACTION, error_bound
+from golden.arith.softmax_tables import error_bound
 from golden.core.attention import attention_reference, scores_reference, softmax_reference
-from golden.units.dot_product_unit import DEFAULT_ALIGN_WIDTH
+from golden.spec.dot_product_unit import DEFAULT_ALIGN_WIDTH
+from golden.spec.softmax_unit import SCALE_FRACTION
+from golden.spec.vector_unit import AccumulatorParameters
 
 __all__ = ["attention_bound"]
 
 _HALF_ULP = 2.0**-11
 """Half an ulp of a normal FP16 number, relative to it."""
 _HALF_SUBNORMAL = 2.0**-25
-_SPMM_WINDOW = 28
+_SPMM_WINDOW = AccumulatorParameters().align_width
 
 
 def attention_bound(query, key, value, mask=None, factor=1.0):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from golden.arith.accumulator import Accumulator
-from golden.spec.vector_operations import VectorOp
-from golden.units.vector_unit import Commands, Scope
+from golden.spec.vector_operations import Scope, VectorOp
+from golden.units.vector_unit import Commands
 
 __all__ = ["Schedule", "schedule", "spmm", "spmm_commands"]
 

@@ -2,7 +2,17 @@
 
 from dataclasses import dataclass
 
-__all__ = ["FloatFormat", "FP16", "BF16", "FP32", "FP64", "FORMATS", "OPERAND_FORMATS", "float_format"]
+__all__ = [
+    "FloatFormat",
+    "FP16",
+    "BF16",
+    "FP32",
+    "FP64",
+    "FORMATS",
+    "OPERAND_FORMATS",
+    "check_operand_format",
+    "float_format",
+]
 
 
 @dataclass(frozen=True)
@@ -69,3 +79,9 @@ def float_format(name):
     if name not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
     return FORMATS[name]
+
+
+def check_operand_format(fmt):
+    """Refuse formats that are only formats of results."""
+    if fmt.name not in OPERAND_FORMATS:
+        raise ValueError(f"format must be one of {', '.join(OPERAND_FORMATS)}, not {fmt.name!r}")

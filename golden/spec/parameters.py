@@ -106,13 +106,18 @@ class Parameters:
 
     def __post_init__(self):
         for item in fields(self):
-            kind, value = kind_of(item), getattr(self, item.name)
-            # bool is a subclass of int, yet True is no sensible number of lanes.
-            if not isinstance(value, kind.types) or (isinstance(value, bool) and bool not in kind.types):
-                raise TypeError(f"{item.name} must be {kind.legal}, not {value!r} of type {type(value).__name__}")
-            if not kind.accepts(value):
-                raise ValueError(f"{item.name} must be {kind.legal}, not {value!r}")
+            self.check_value(item.name, getattr(self, item.name))
         self.check()
+
+    @classmethod
+    def check_value(cls, name, value):
+        """Refuse a value that one parameter can never have."""
+        kind = kind_of(cls.__dataclass_fields__[name])
+        # bool is a subclass of int, yet True is no sensible number of lanes.
+        if not isinstance(value, kind.types) or (isinstance(value, bool) and bool not in kind.types):
+            raise TypeError(f"{name} must be {kind.legal}, not {value!r} of type {type(value).__name__}")
+        if not kind.accepts(value):
+            raise ValueError(f"{name} must be {kind.legal}, not {value!r}")
 
     def check(self):
         """Rules that span several parameters; overridden where there are any."""

@@ -1,4 +1,4 @@
-"""The operations of the vector unit, with the numbers that its commands carry."""
+"""The operations of the vector unit and the scopes of its totals, with the numbers that its commands carry."""
 
 import enum
 
@@ -31,3 +31,14 @@ class VectorOp(enum.IntEnum):
 
 
 OPERATION_WIDTH = 5
+
+
+class Scope(enum.IntEnum):
+    """What accumulators are added over; code 3 acts as ALL."""
+
+    LANES = 0  # each lane over all engines
+    ENGINE = 1  # each engine over its lanes
+    ALL = 2  # all lanes of all engines
+
+
+SCOPE_WIDTH = 2

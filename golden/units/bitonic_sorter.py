@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from golden.spec.bitonic_sorter import BitonicSorterParameters
+
 
 def sort(keys, payloads=None, *, network="bitonic", descending=False, stable=False):
     """Sort each vector of keys and let the payloads move with them.
 
-    ``keys`` is an integer array ``[..., n]`` with ``n`` a power of two from 2; ``payloads`` may be any array
+    ``keys`` is an integer array ``[..., n]`` with ``n`` a power of two from 2 to 128; ``payloads`` may be any array
     ``[..., n]`` or ``None``. Returns ``(keys, payloads)`` in order. Equal keys keep their order if ``stable``;
     otherwise they end where the network puts them, given that its comparators never exchange equal keys.
     """
@@ -25,10 +27,7 @@ def sort_order(keys, *, network="bitonic", descending=False, stable=False):
     n = keys.shape[-1]
     if not np.issubdtype(keys.dtype, np.integer):
         raise TypeError(f"keys must be integers, not {keys.dtype}")
-    if n < 2 or n & (n - 1):
-        raise ValueError(f"the length of a vector must be a power of two from 2, not {n}")
-    if network not in _MERGES:
-        raise ValueError(f"network must be one of {', '.join(_MERGES)}, not {network!r}")
+    BitonicSorterParameters(n=n, network=network, descending=descending, stable=stable)
     # Inverting all bits turns the order around, for signed and unsigned integers alike.
     ranks = ~keys if descending else keys
     if stable:

@@ -2,9 +2,12 @@
 
 import numpy as np
 
+from golden.spec.data_aligner import DataAlignerParameters
+
 
 def transpose_tiles(rows, n):
-    """Columns ``[..., n * tiles, n]`` of vectors ``[..., n * tiles, n]``: ``columns[k n + t][u] = rows[k n + u][t]``."""
+    """Columns of vectors, both ``[..., n * tiles, n]``: ``columns[k n + t][u] = rows[k n + u][t]``."""
+    DataAlignerParameters.check_value("n", n)
     rows = np.asarray(rows)
     *leading, count, width = rows.shape
     if width != n or count % n:

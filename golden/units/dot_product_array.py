@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from golden.spec.dot_product_array import DotProductArrayParameters
 from golden.units.dot_product_unit import dot_products
 
 __all__ = ["QUEUE_LATENCY", "Schedule", "UnitScores", "keys_in_banks", "sampled_scores", "schedule"]
@@ -36,6 +37,15 @@ def sampled_scores(bitmap, query, keys, *, format, align_width=None, max_terms=N
     :func:`golden.units.dot_product_unit.dot_products`; rows follow each other, and in a row the slots rise.
     """
     bitmap, query, keys = np.asarray(bitmap, dtype=bool), np.asarray(query), np.asarray(keys)
+    DotProductArrayParameters(
+        n_units=bitmap.shape[1],
+        n_slots=bitmap.shape[2],
+        n_lanes=query.shape[2],
+        max_beats=query.shape[1],
+        format=format,
+        align_width=align_width,
+        max_terms=max_terms,
+    )
     found = []
     for unit in range(bitmap.shape[1]):
         row, slot = np.nonzero(bitmap[:, unit])
@@ -80,6 +90,8 @@ def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency, availabl
     ``available`` [rows] are the clocks from which on a row's query can be had, if it is not there from the
     beginning.
     """
+    for name, value in (("max_beats", n_beats), ("query_beats", query_beats), ("run_ahead", run_ahead)):
+        DotProductArrayParameters.check_value(name, value)
     by_row = np.moveaxis(np.asarray(counts, dtype=np.int64), -2, 0)
     shape = by_row.shape[1:]
     n_places, mask_depth = run_ahead + 2, run_ahead + 3

@@ -5,13 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from golden.arith import floats
-from golden.spec.formats import FORMATS, FP32
+from golden.spec.dot_product_unit import REFERENCE_ONES, DotProductUnitParameters
+from golden.spec.formats import FP32, float_format
 
-__all__ = ["COARSENESS", "DEFAULT_ALIGN_WIDTH", "DEFAULT_MAX_TERMS", "Scores", "dot_products", "dot_product_stream"]
+__all__ = ["Scores", "dot_products", "dot_product_stream"]
 
-DEFAULT_ALIGN_WIDTH = 27
-DEFAULT_MAX_TERMS = 16384
-COARSENESS = 3
+COARSENESS = (1 << REFERENCE_ONES) - 1
 """What the reference exponent may be above the largest one: its lowest bits, as many as this has ones, are ones."""
 
 
@@ -52,7 +51,7 @@ def dot_products(query, key, *, format, align_width=None, max_terms=None):
     may wrap. NaN, Inf times zero and infinities of both signs give the canonical NaN, else an infinity wins; a sum of
     zero is +0.
 
-    For `int8` the terms are two's complement bytes and the score is exact modulo 2**32.
+    For `int8` the terms are bytes in two's complement, as uint8 or int8, and the score is exact modulo 2**32.
     """
     query, key = np.broadcast_arrays(query, key)
     *shape, n_beats, n_lanes = query.shape
@@ -87,14 +86,18 @@ def dot_product_stream(query, key, first, last, *, format, align_width=None, max
 
 
 def _scores(query, key, starts, lengths, format, align_width, max_terms):
+    parameters = DotProductUnitParameters(
+        n_lanes=query.shape[-1], format=format, align_width=align_width, max_terms=max_terms
+    )
+    if format == "int8":
+        query, key = (words.view(np.uint8) if words.dtype == np.int8 else words for words in (query, key))
+    for name, words in (("query", query), ("key", key)):
+        floats.check_words(name, words, 8 if format == "int8" else 16)
     if format == "int8":
         return _int8_scores(query, key, starts, lengths)
-    fmt = FORMATS[format]
-    window = (DEFAULT_ALIGN_WIDTH if align_width is None else align_width) - 1 + COARSENESS
-    terms_log2 = int(DEFAULT_MAX_TERMS if max_terms is None else max_terms).bit_length() - 1
-    accumulator_width = window + terms_log2 + 1
-    if accumulator_width > 64:
-        raise ValueError(f"an accumulator of {accumulator_width} bits does not fit the model's 64")
+    fmt = float_format(format)
+    window = parameters.window_width - 1 + COARSENESS
+    accumulator_width = window + parameters.term_limit.bit_length()
 
     products = _multiply(fmt, window, query, key)
     total = np.zeros(len(starts), dtype=np.int64)

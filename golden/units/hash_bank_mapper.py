@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-HASHES = ("multiplicative", "modular", "range", "xor_fold")
-
-GOLDEN_RATIO = (5**0.5 - 1) / 2
+from golden.spec import hash_bank_mapper as spec
 
 
 def index_width(n_columns):
@@ -16,7 +14,7 @@ def index_width(n_columns):
 
 def default_multiplier(n_columns):
     """The odd integer nearest to 2**w / phi (159 for 256 columns, 633 for 1024, 2531 for 4096)."""
-    return 2 * int(GOLDEN_RATIO * 2 ** index_width(n_columns) / 2) + 1
+    return spec.default_multiplier(index_width(n_columns))
 
 
 def inverse_multiplier(multiplier, width):
@@ -25,7 +23,7 @@ def inverse_multiplier(multiplier, width):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BankMap:
+class BankMap(spec.BankMapParameters):
     """A bijection between column indices and (bank, address) pairs.
 
     With b = log2(n_banks) and w = ceil(log2(n_columns)), but at least b:
@@ -46,55 +44,32 @@ class BankMap:
     is needed, and the XOR fold are this project's.
     """
 
-    n_columns: int
-    n_banks: int
-    hash: str = "multiplicative"
-    multiplier: int | None = None
-
-    def __post_init__(self):
-        if self.n_columns < 1:
-            raise ValueError(f"n_columns must be at least 1, got {self.n_columns}")
-        if self.n_banks < 1 or self.n_banks & (self.n_banks - 1):
-            raise ValueError(f"n_banks must be a power of two, got {self.n_banks}")
-        if self.hash not in HASHES:
-            raise ValueError(f"hash must be one of {', '.join(HASHES)}, got {self.hash!r}")
-        if self.hash != "multiplicative":
-            if self.multiplier is not None:
-                raise ValueError(f"multiplier must be left out for hash {self.hash}, got {self.multiplier}")
-        elif self.multiplier is None:
-            object.__setattr__(self, "multiplier", default_multiplier(1 << self.width))
-        elif self.multiplier % 2 == 0:
-            raise ValueError(f"multiplier must be odd, got {self.multiplier}")
-
-    @property
-    def width(self):
-        """Bits of an index, w."""
-        return max(index_width(self.n_columns), self.bank_width)
-
-    @property
-    def bank_width(self):
-        """Bits of a bank number, b."""
-        return self.n_banks.bit_length() - 1
+    def check(self):
+        super().check()
+        if self.multiplier == "runtime":
+            self.refuse("multiplier", "a number in the model")
+        if self.hash == "multiplicative" and self.multiplier is None:
+            object.__setattr__(self, "multiplier", spec.default_multiplier(self.index_width))
 
     @property
     def depth(self):
         """Addresses a bank, 2**(w-b)."""
-        return 1 << (self.width - self.bank_width)
+        return 1 << (self.index_width - self.bank_width)
 
     def _fold(self, word):
         """XOR of the b-bit digits of a w-bit word."""
         folded = np.zeros_like(word)
-        for shift in range(0, self.width, max(self.bank_width, 1)):
+        for shift in range(0, self.index_width, max(self.bank_width, 1)):
             folded ^= word >> shift
         return folded & (self.n_banks - 1)
 
     def locate(self, index):
         """Bank and address of each index (taken modulo 2**w), any shape."""
-        index = np.asarray(index, dtype=np.int64) & ((1 << self.width) - 1)
+        index = np.asarray(index, dtype=np.int64) & ((1 << self.index_width) - 1)
         if self.hash in ("modular", "xor_fold"):
             return self._fold(index) if self.hash == "xor_fold" else index % self.n_banks, index >> self.bank_width
         if self.hash == "multiplicative":
-            index = index * (self.multiplier & ((1 << self.width) - 1)) & ((1 << self.width) - 1)
+            index = index * (self.multiplier & ((1 << self.index_width) - 1)) & ((1 << self.index_width) - 1)
         return index // self.depth, index % self.depth
 
     def column(self, bank, address):
@@ -112,7 +87,7 @@ class BankMap:
         else:
             index = bank * self.depth + address
         if self.hash == "multiplicative":
-            index = index * inverse_multiplier(self.multiplier, self.width) & ((1 << self.width) - 1)
+            index = index * inverse_multiplier(self.multiplier, self.index_width) & ((1 << self.index_width) - 1)
         return index, exists & (index < self.n_columns)
 
     def layout(self):
@@ -212,7 +187,7 @@ def search_multiplier(mask, n_banks, run_ahead=8, candidates=None):
     mask = np.asarray(mask, dtype=bool)
     n_columns = mask.shape[-1]
     if candidates is None:
-        width = BankMap(n_columns=n_columns, n_banks=n_banks).width
+        width = BankMap(n_columns=n_columns, n_banks=n_banks).index_width
         candidates = range(1, max(1 << width, 2), 2)
     candidates = [int(candidate) for candidate in candidates]
     mask = mask.reshape(-1, *mask.shape[-2:])

@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 
-from golden.arith import layer_norm_tables as tables
 from golden.arith.elementwise import fused_multiply_add
-from golden.arith.floats import bit_length, decode, round_pack, word_type
+from golden.arith.floats import bit_length, check_words, decode, round_pack, word_type
+from golden.arith.lines import evaluate
+from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
-from golden.units.softmax_unit import truncated_product
+from golden.units.softmax_unit import check_row_length, truncated_product
 
 __all__ = ["SLIPS", "encode_epsilon", "decode_epsilon", "layer_norm", "normalise"]
 
@@ -30,7 +31,7 @@ SLIPS = (
     "product",
 )
 """Values inside that can be made wrong."""
-_LARGEST_EPSILON = (1 << tables.EPSILON_FRACTION + tables.EPSILON_EXPONENT_WIDTH) - 1
+_LARGEST_EPSILON = (1 << spec.EPSILON_WIDTH) - 1
 
 
 def encode_epsilon(epsilon):
@@ -42,16 +43,14 @@ def encode_epsilon(epsilon):
     if not decode_epsilon(0) <= epsilon <= decode_epsilon(_LARGEST_EPSILON):
         raise ValueError(f"epsilon must be from 4e-15 to 65528, not {epsilon}")
     fraction, exponent = math.frexp(epsilon)
-    significand = round(math.ldexp(fraction, tables.EPSILON_FRACTION + 1))
-    return (exponent - 2 + tables.EPSILON_BIAS << tables.EPSILON_FRACTION) + significand
+    significand = round(math.ldexp(fraction, spec.EPSILON_FRACTION + 1))
+    return (exponent - 2 + spec.EPSILON_BIAS << spec.EPSILON_FRACTION) + significand
 
 
 def decode_epsilon(word):
     """The epsilon of a word, exactly."""
-    exponent, fraction = divmod(word, 1 << tables.EPSILON_FRACTION)
-    return math.ldexp(
-        (1 << tables.EPSILON_FRACTION) + fraction, exponent - tables.EPSILON_BIAS - tables.EPSILON_FRACTION
-    )
+    exponent, fraction = divmod(word, 1 << spec.EPSILON_FRACTION)
+    return math.ldexp((1 << spec.EPSILON_FRACTION) + fraction, exponent - spec.EPSILON_BIAS - spec.EPSILON_FRACTION)
 
 
 def layer_norm(values, enable, gamma, beta, epsilon):
@@ -60,6 +59,8 @@ def layer_norm(values, enable, gamma, beta, epsilon):
     ``values`` and ``enable`` [rows, n], ``gamma`` and ``beta`` [n], FP16 words, ``epsilon`` as encode_epsilon gives it.
     What is not enabled is 0. The elements that :func:`normalise` gives are multiplied and added with one rounding.
     """
+    check_words("gamma", gamma, FP16.width)
+    check_words("beta", beta, FP16.width)
     y = fused_multiply_add(gamma, normalise(values, enable, epsilon), beta)
     return np.where(enable, y, 0).astype(word_type(FP16))
 
@@ -68,8 +69,8 @@ def normalise(values, enable, epsilon, slips=None):
     """``(x - mean) / sqrt(variance + epsilon)``, rounded once to FP16; the words of enabled elements have a meaning.
 
     The error is at most :func:`golden.arith.layer_norm_tables.error_bound` ulps of the exact value and
-    :func:`golden.arith.layer_norm_tables.absolute_error`, for every epsilon and all finite elements. Rows with an infinity
-    or NaN are NaN. With n = c * 2**k the number of elements, c in [1, 2), and 2**s the first power of two above the
+    :func:`golden.arith.layer_norm_tables.absolute_error`, for every epsilon and all finite elements. Rows with an
+    infinity or NaN are NaN. With n = c * 2**k the number of elements, c in [1, 2), and 2**s the first power of two above the
     row's range, the largest element less the smallest one:
 
     1. Sum and range: exact.
@@ -87,21 +88,24 @@ def normalise(values, enable, epsilon, slips=None):
     """
     slips = dict.fromkeys(SLIPS, 0) | (slips or {})
     values, enable = np.asarray(values), np.asarray(enable, dtype=bool)
+    check_row_length(values.shape[-1], spec.MAX_ELEMENTS)
+    check_words("values", values, FP16.width)
+    check_words("epsilon", epsilon, spec.EPSILON_WIDTH)
     number = decode(FP16, values)
     special = (enable & (number.is_nan | number.is_inf)).any(axis=-1, keepdims=True)
     n_enabled = np.maximum(enable.sum(axis=-1, keepdims=True), 1)
     octave = bit_length(n_enabled) - 1
-    count = (n_enabled << tables.COUNT_FRACTION) >> octave
+    count = (n_enabled << spec.COUNT_FRACTION) >> octave
 
     total, scale = _sum_and_scale(number, enable)
     scale = scale + slips["scale"]
     negative, places, deviation = _deviations(number, enable, count, octave, scale, total, slips)
-    square = deviation * deviation << tables.SQUARE_FRACTION - 2 * tables.DEVIATION_WIDTH
+    square = deviation * deviation << spec.SQUARE_FRACTION - 2 * spec.DEVIATION_WIDTH
     squares = (square >> np.minimum(2 * places, 62)).sum(axis=-1, keepdims=True) + slips["squares"]
     root, exponent = _reciprocal_root(np.maximum(squares, 0), count, octave, scale, epsilon, slips)
-    product = truncated_product(deviation, root, tables.PRODUCT_DROPPED, tables.PRODUCT_CENTRE)
+    product = truncated_product(deviation, root, spec.PRODUCT_DROPPED, spec.PRODUCT_CENTRE)
     product = np.maximum(product + slips["product"], 0)
-    return round_pack(FP16, negative, product, -tables.PRODUCT_FRACTION - places - exponent, nan=special)
+    return round_pack(FP16, negative, product, -spec.PRODUCT_FRACTION - places - exponent, nan=special)
 
 
 def _sum_and_scale(number, enable):
@@ -118,40 +122,42 @@ def _sum_and_scale(number, enable):
 
 def _deviations(number, enable, count, octave, scale, total, slips):
     """Signs, leading zeros below 1 and significands of the deviations, in the frame of the row's range."""
-    term = _shift(count * number.significand, number.field - scale + tables.FRAME_FRACTION - 13) + slips["term"]
-    mean = _shift(total, tables.FRAME_FRACTION - 1 - octave - scale) + slips["mean"]
-    negated = _wrap(mean - np.where(number.sign == 1, -term, term), tables.FRAME_FRACTION + 1)
+    term = _shift(count * number.significand, number.field - scale + spec.FRAME_FRACTION - 13) + slips["term"]
+    mean = _shift(total, spec.FRAME_FRACTION - 1 - octave - scale) + slips["mean"]
+    negated = _wrap(mean - np.where(number.sign == 1, -term, term), spec.FRAME_FRACTION + 1)
     negative = negated >= 0
     # Positive deviations lack a unit of the frame.
     magnitude = np.where(enable, np.where(negative, negated, ~negated), 0)
-    places = tables.FRAME_FRACTION - bit_length(magnitude)
-    deviation = (magnitude << places) >> tables.FRAME_FRACTION - tables.DEVIATION_WIDTH
+    places = spec.FRAME_FRACTION - bit_length(magnitude)
+    deviation = (magnitude << places) >> spec.FRAME_FRACTION - spec.DEVIATION_WIDTH
     return negative, places, np.maximum(deviation + slips["deviation"], 0)
 
 
 def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
     """The root as an integer with ROOT_FRACTION + 1 fraction bits, and its negated exponent."""
     length = bit_length(squares)
-    significand = ((squares << tables.SUM_WIDTH) >> length) + slips["significand"]
-    table = tables.reciprocal_table()
-    reciprocal = table(count & ((1 << tables.COUNT_FRACTION) - 1)) >> table.value_fraction - tables.RECIPROCAL_FRACTION
+    significand = ((squares << spec.SUM_WIDTH) >> length) + slips["significand"]
+    table = spec.reciprocal_table()
+    reciprocal = (
+        evaluate(table, count & ((1 << spec.COUNT_FRACTION) - 1)) >> table.value_fraction - spec.RECIPROCAL_FRACTION
+    )
     reciprocal = reciprocal + slips["reciprocal"]
     product = significand * reciprocal + slips["variance product"]
-    variance = product >> tables.SUM_WIDTH + tables.RECIPROCAL_FRACTION + 1 - tables.VARIANCE_WIDTH
+    variance = product >> spec.SUM_WIDTH + spec.RECIPROCAL_FRACTION + 1 - spec.VARIANCE_WIDTH
     variance = variance + slips["variance"]
     # For a sum of 0 this is smaller than epsilon's, for its row has the smallest scale.
-    variance_exponent = length - tables.SQUARE_FRACTION - tables.VARIANCE_WIDTH
+    variance_exponent = length - spec.SQUARE_FRACTION - spec.VARIANCE_WIDTH
 
-    exponent, fraction = divmod(epsilon, 1 << tables.EPSILON_FRACTION)
-    square = count * count >> 2 * tables.COUNT_FRACTION - tables.SPREAD_FRACTION
-    dropped = tables.EPSILON_FRACTION + tables.SPREAD_FRACTION + 3 - tables.VARIANCE_WIDTH
-    product = ((1 << tables.EPSILON_FRACTION) + fraction) * square + slips["addend product"]
+    exponent, fraction = divmod(epsilon, 1 << spec.EPSILON_FRACTION)
+    square = count * count >> 2 * spec.COUNT_FRACTION - spec.SPREAD_FRACTION
+    dropped = spec.EPSILON_FRACTION + spec.SPREAD_FRACTION + 3 - spec.VARIANCE_WIDTH
+    product = ((1 << spec.EPSILON_FRACTION) + fraction) * square + slips["addend product"]
     addend = (product >> dropped) + slips["addend"]
     addend_exponent = (
         exponent
-        - tables.EPSILON_BIAS
-        - tables.EPSILON_FRACTION
-        - tables.SPREAD_FRACTION
+        - spec.EPSILON_BIAS
+        - spec.EPSILON_FRACTION
+        - spec.SPREAD_FRACTION
         + dropped
         + octave
         - 2 * (scale + 1 + _SMALLEST)
@@ -162,10 +168,10 @@ def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
         addend >> np.minimum(larger - addend_exponent, 62)
     )
     length = bit_length(total)
-    argument = (total << tables.ROOT_ARGUMENT + 1 >> length) & ((1 << tables.ROOT_ARGUMENT) - 1)
+    argument = (total << spec.ROOT_ARGUMENT + 1 >> length) & ((1 << spec.ROOT_ARGUMENT) - 1)
     half = larger + length - 1 - octave
-    table = tables.root_table()
-    root = table((half & 1) << tables.ROOT_ARGUMENT | argument) >> table.value_fraction - tables.ROOT_FRACTION
+    table = spec.root_table()
+    root = evaluate(table, (half & 1) << spec.ROOT_ARGUMENT | argument) >> table.value_fraction - spec.ROOT_FRACTION
     return root + slips["root"], half >> 1
 
 

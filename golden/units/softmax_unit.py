@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from golden.arith import softmax_tables as tables
-from golden.arith.floats import bit_length, decode, round_pack, word_type
+from golden.arith.floats import bit_length, check_words, decode, round_pack, word_type
+from golden.arith.lines import evaluate
+from golden.spec import softmax_unit as spec
 from golden.spec.formats import FP16
 
 __all__ = ["Softmax", "encode_scale", "decode_scale", "softmax", "retained_mass", "threshold_keeps"]
 
-FACTOR_MASK = 0x3FFF
+FACTOR_MASK = (1 << spec.FACTOR_WIDTH) - 1
 """The bits of a factor that are looked at: those of numbers below 2."""
 
 
@@ -27,18 +28,18 @@ def encode_scale(scale):
     From the top, the word has 4 bits of exponent and 15 of fraction: ``(1 + fraction / 2**15) * 2**(exponent - 12)``.
     Scales from 0.00017 to 11 can be had.
     """
-    fraction, exponent = math.frexp(scale * math.log2(math.e))
-    significand = round(math.ldexp(fraction, tables.SCALE_FRACTION + 1))
-    word = (exponent - 2 + tables.SCALE_BIAS << tables.SCALE_FRACTION) + significand
-    if not 0 <= word < 1 << tables.SCALE_FRACTION + tables.SCALE_EXPONENT_WIDTH:
+    factor = scale * math.log2(math.e)
+    if not decode_scale(0) <= factor <= decode_scale((1 << spec.SCALE_WIDTH) - 1):
         raise ValueError(f"scale must be from 0.00017 to 11, not {scale}")
-    return word
+    fraction, exponent = math.frexp(factor)
+    significand = round(math.ldexp(fraction, spec.SCALE_FRACTION + 1))
+    return (exponent - 2 + spec.SCALE_BIAS << spec.SCALE_FRACTION) + significand
 
 
 def decode_scale(word):
     """What a scale word multiplies scores with before ``2**x``, exactly: ``scale * log2(e)``."""
-    exponent, fraction = divmod(word, 1 << tables.SCALE_FRACTION)
-    return math.ldexp((1 << tables.SCALE_FRACTION) + fraction, exponent - tables.SCALE_BIAS - tables.SCALE_FRACTION)
+    exponent, fraction = divmod(word, 1 << spec.SCALE_FRACTION)
+    return math.ldexp((1 << spec.SCALE_FRACTION) + fraction, exponent - spec.SCALE_BIAS - spec.SCALE_FRACTION)
 
 
 def softmax(scores, enable, scale, theta=0, factor=FP16.one):
@@ -48,8 +49,8 @@ def softmax(scores, enable, scale, theta=0, factor=FP16.one):
     FP16 word, ``factor`` one or one a row: what a row is multiplied with, such as the mass that an earlier step kept.
     It is below 2: its sign and the top bit of its exponent are ignored. Results do not depend on the order.
 
-    Finite scores give at most :func:`golden.arith.softmax_tables.error_bound` ulps of error, below 3. -Inf gives 0, like a
-    score that is far below the maximum, also where all scores are -Inf; of a row with +Inf only these elements have a
+    Finite scores give at most :func:`golden.arith.softmax_tables.error_bound` ulps of error, below 3. -Inf gives 0, like
+    a score that is far below the maximum, also where all scores are -Inf; of a row with +Inf only these elements have a
     share, all the same. A NaN makes all values of its row NaN, of which none is kept. Rows without enabled elements
     have the mass 0.
 
@@ -62,69 +63,85 @@ def softmax(scores, enable, scale, theta=0, factor=FP16.one):
     5. Product, rounded once to FP16.
     """
     scores, enable = np.asarray(scores), np.asarray(enable, dtype=bool)
+    check_row_length(scores.shape[-1], spec.MAX_ELEMENTS)
+    for name, value, width in (
+        ("scores", scores, FP16.width),
+        ("scale", scale, spec.SCALE_WIDTH),
+        ("theta", theta, FP16.width),
+        ("factor", factor, FP16.width),
+    ):
+        check_words(name, value, width)
     number = decode(FP16, scores)
     has_nan = (enable & number.is_nan).any(axis=-1, keepdims=True)
     significand, whole = _exponentials(scores, number, enable, scale)
-    total = ((significand << tables.SUM_FRACTION - tables.FRACTION - 1) >> whole).sum(axis=-1, keepdims=True)
+    total = ((significand << spec.SUM_FRACTION - spec.FRACTION - 1) >> whole).sum(axis=-1, keepdims=True)
     row_significand, row_exponent = _row_multiplier(total, np.asarray(factor).reshape(-1, 1))
 
-    product = truncated_product(significand, row_significand, tables.PRODUCT_DROPPED, tables.PRODUCT_CENTRE)
-    values = round_pack(FP16, 0, product, -tables.PRODUCT_FRACTION - whole - row_exponent)
+    product = truncated_product(significand, row_significand, spec.PRODUCT_DROPPED, spec.PRODUCT_CENTRE)
+    values = round_pack(FP16, 0, product, -spec.PRODUCT_FRACTION - whole - row_exponent)
     values = np.where(has_nan & enable, FP16.nan, values).astype(word_type(FP16))
     keep = enable & threshold_keeps(values, theta)
     return Softmax(values, keep, retained_mass(values, keep))
+
+
+def check_row_length(n_elements, limit):
+    """Refuse rows that are longer than the unit's widths allow."""
+    if not 1 <= n_elements <= limit:
+        raise ValueError(f"a row must have from 1 to {limit} elements, not {n_elements}")
 
 
 def _exponentials(scores, number, enable, scale):
     """Significands, with FRACTION fraction bits, and negated exponents, less 1; ABSENT in the latter gives 0."""
     key = np.where(number.sign == 1, ~scores.astype(np.int64) & 0xFFFF, scores.astype(np.int64) | 0x8000)
     key = np.where(enable & ~number.is_nan, key, 0)
-    framed = _frame(number, scale >> tables.SCALE_FRACTION)
+    framed = _frame(number, scale >> spec.SCALE_FRACTION)
     largest = key.argmax(axis=-1, keepdims=True)
     difference = np.take_along_axis(framed, largest, axis=-1) - framed
     largest = np.take_along_axis(key, largest, axis=-1)
-    is_far = difference >> tables.FRAME_FRACTION >= 1 << tables.WHOLE_WIDTH
+    is_far = difference >> spec.FRAME_FRACTION >= 1 << spec.WHOLE_WIDTH
     beside_infinity = (largest == (FP16.infinity | 0x8000)) & (key != largest)
     absent = ~enable | (scores == (FP16.infinity | 0x8000)) | is_far | beside_infinity
 
-    scale_significand = 1 << tables.SCALE_FRACTION | scale & ((1 << tables.SCALE_FRACTION) - 1)
+    scale_significand = 1 << spec.SCALE_FRACTION | scale & ((1 << spec.SCALE_FRACTION) - 1)
     exponent = (
         truncated_product(
             np.where(absent, 0, np.maximum(difference, 0)),
             np.int64(scale_significand),
-            tables.EXPONENT_DROPPED,
-            tables.EXPONENT_CENTRE,
+            spec.EXPONENT_DROPPED,
+            spec.EXPONENT_CENTRE,
         )
-        >> tables.EXPONENT_GUARD
+        >> spec.EXPONENT_GUARD
     )
-    whole = np.where(absent, tables.ABSENT, np.minimum(exponent >> tables.EXPONENT_FRACTION, tables.ABSENT))
-    table = tables.power_table()
-    power = table(~exponent & ((1 << tables.EXPONENT_FRACTION) - 1)) >> table.value_fraction - tables.FRACTION
+    whole = np.where(absent, spec.ABSENT, np.minimum(exponent >> spec.EXPONENT_FRACTION, spec.ABSENT))
+    table = spec.power_table()
+    power = evaluate(table, ~exponent & ((1 << spec.EXPONENT_FRACTION) - 1)) >> table.value_fraction - spec.FRACTION
     return power, whole
 
 
 def _frame(number, scale_exponent):
     """Scores times 2**(scale_exponent - SCALE_BIAS), with FRAME_FRACTION fraction bits, as one's complements."""
-    left = number.field + scale_exponent - (FP16.bias + FP16.fraction_width + tables.SCALE_BIAS - tables.FRAME_FRACTION)
+    left = number.field + scale_exponent - (FP16.bias + FP16.fraction_width + spec.SCALE_BIAS - spec.FRAME_FRACTION)
     magnitude = number.significand << np.maximum(left, 0) >> np.maximum(-left, 0)
     return np.where(number.sign == 1, ~magnitude, magnitude)
 
 
 def _row_multiplier(total, factor):
     """Significand and negated exponent of ``factor / total``; with no sum or a factor of 0 any value does."""
-    left = tables.SUM_FRACTION - 1 + tables.RECIPROCAL_ARGUMENT  # the argument, should there be no integer bit
-    exponent = bit_length(total) - 1 - tables.SUM_FRACTION
-    argument = (total << left - tables.SUM_FRACTION + 1) >> np.maximum(exponent + tables.SUM_FRACTION, 0)
-    table = tables.reciprocal_table()
-    reciprocal = table(argument & ((1 << tables.RECIPROCAL_ARGUMENT) - 1)) >> table.value_fraction - tables.FRACTION
+    left = spec.SUM_FRACTION - 1 + spec.RECIPROCAL_ARGUMENT  # the argument, should there be no integer bit
+    exponent = bit_length(total) - 1 - spec.SUM_FRACTION
+    argument = (total << left - spec.SUM_FRACTION + 1) >> np.maximum(exponent + spec.SUM_FRACTION, 0)
+    table = spec.reciprocal_table()
+    reciprocal = (
+        evaluate(table, argument & ((1 << spec.RECIPROCAL_ARGUMENT) - 1)) >> table.value_fraction - spec.FRACTION
+    )
 
     number = decode(FP16, factor & FACTOR_MASK)
     left = FP16.fraction_width + 1 - bit_length(number.significand)
     product = reciprocal * (number.significand << left)
-    carries = product >> tables.FRACTION + FP16.fraction_width + 1
+    carries = product >> spec.FRACTION + FP16.fraction_width + 1
     negated = exponent + 2 + FP16.bias - number.field + left - carries
     absent = (number.significand == 0) | (total == 0)
-    negated = np.where(absent, tables.ABSENT, np.minimum(negated, tables.ABSENT))
+    negated = np.where(absent, spec.ABSENT, np.minimum(negated, spec.ABSENT))
     return product >> FP16.fraction_width + carries, negated
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from golden.arith.floats import decode
+from golden.arith.floats import check_words, decode
 from golden.spec.formats import FP16
+from golden.spec.token_selector import LatentParameters, TokenSelectorParameters
 
 __all__ = ["words", "is_legal_threshold", "changed", "any_of_patch", "token_masks", "index_list", "beat_positions"]
 
@@ -15,6 +16,7 @@ def words(array):
     """
     array = np.asarray(array)
     if array.dtype.kind != "f":
+        check_words("values", array, FP16.width)
         return array.astype(np.int64)
     half = array.astype(np.float16)
     if not np.array_equal(half.astype(array.dtype), array, equal_nan=True):
@@ -79,12 +81,11 @@ def token_masks(latents, tau, patch, reference="previous", restart=None):
     Sources: DiSC, section III-A (previous); the project's own rule, which sees slow drift (last).
     """
     latents = words(latents)
-    steps, _, height, width = latents.shape
+    steps, channels, height, width = latents.shape
+    TokenSelectorParameters(width=width, height=height, channels=channels, patch=patch, reference=reference)
     taus = np.broadcast_to(words(tau), (steps - 1,))
     if reference == "previous":
         return any_of_patch(changed(latents[1:], latents[:-1], taus[:, None, None, None]), patch)
-    if reference != "last":
-        raise ValueError(f"reference must be previous or last, not {reference!r}")
     restart = np.zeros(steps - 1, dtype=bool) if restart is None else np.asarray(restart, dtype=bool)
     kept, masks = latents[0], []
     for latent, threshold, start in zip(latents[1:], taus, restart, strict=True):
@@ -106,6 +107,9 @@ def beat_positions(width, height, channels, patch, n_values, channel_order):
     (``"outer"``). A beat of n_values lanes holds whole bands of ``patch`` rows if one fits; else whole rows of one
     band if one fits; else a part of one row. Each such group starts with lane 0 of a new beat.
     """
+    LatentParameters(
+        width=width, height=height, channels=channels, patch=patch, n_values=n_values, channel_order=channel_order
+    )
     flat = np.arange(channels * height * width).reshape(channels, height, width)
     rows = flat.transpose((1, 2, 0) if channel_order == "inner" else (1, 0, 2)).reshape(height, -1)
     row, band = rows.shape[1], min(patch, height) * rows.shape[1]

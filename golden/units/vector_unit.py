@@ -1,6 +1,5 @@
 """The vector unit: executes arrays of commands bit for bit, and SpMM by rows on the engines' banks."""
 
-import enum
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -9,18 +8,11 @@ from golden.arith.accumulator import Accumulator, Sums
 from golden.arith.elementwise import ELEMENTWISE_OPS, elementwise
 from golden.arith.floats import decode, round_pack, word_type
 from golden.arith.functions import exponential, gelu, reciprocal, reciprocal_root
-from golden.spec.formats import FORMATS, FP32
-from golden.spec.vector_operations import VectorOp
+from golden.spec.formats import FP32
+from golden.spec.vector_operations import Scope, VectorOp
+from golden.spec.vector_unit import VectorUnitParameters
 
-__all__ = ["Scope", "Commands", "Results", "VectorUnit"]
-
-
-class Scope(enum.IntEnum):
-    """What the accumulators are added over; code 3 acts as ALL."""
-
-    LANES = 0  # each lane over all engines
-    ENGINE = 1  # each engine over its lanes
-    ALL = 2  # all lanes of all engines
+__all__ = ["Commands", "Results", "VectorUnit"]
 
 
 ADDING_OPS = (VectorOp.SUM, VectorOp.SUM_SQUARES, VectorOp.SPMM)
@@ -95,27 +87,16 @@ def _starts(first, last):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VectorUnit:
+class VectorUnit(VectorUnitParameters):
     """N engines of `n_lanes` lanes, a bank of `bank_depth` rows of `n_lanes` words beside each.
 
     Source: DiSC, section IV-B and figure 14 (SpMM on the vector unit).
     """
 
-    n_engines: int = 4
-    n_lanes: int = 4
-    bank_depth: int = 64
-    format: str = "fp16"
-    align_width: int = 28
-    max_terms: int = 1 << 16
-
     @property
     def accumulator(self):
         """The arithmetic of the accumulators and of the reduction bus."""
         return Accumulator(format=self.format, align_width=self.align_width, max_terms=self.max_terms)
-
-    @property
-    def n_totals(self):
-        return max(self.n_engines, self.n_lanes)
 
     def empty_banks(self):
         """Banks of zeros, [n_engines, bank_depth, n_lanes]."""
@@ -148,7 +129,7 @@ class VectorUnit:
             np.zeros((n_results, self.n_totals), np.uint32),
             np.zeros((n_results, self.n_totals), np.uint16),
         )
-        fmt = FORMATS[self.format]
+        fmt = self.float_format
         for code in np.unique(operation):
             chosen = operation == code
             operands = (getattr(commands, name)[chosen] for name in "abc")
@@ -201,7 +182,7 @@ class VectorUnit:
 
     def _sums(self, commands, rows, starts, runs, ends):
         operation = np.asarray(commands.operation)[:, None, None]
-        fmt = FORMATS[self.format]
+        fmt = self.float_format
         one = fmt.bias << fmt.fraction_width
         squares = operation == VectorOp.SUM_SQUARES
         spmm = operation == VectorOp.SPMM
@@ -230,7 +211,7 @@ class VectorUnit:
         return total
 
     def _maxima(self, commands, rows, starts, runs, ends):
-        fmt = FORMATS[self.format]
+        fmt = self.float_format
         key = np.where(self._takes_part(commands), _to_key(fmt, commands.a), 0)
         key = np.maximum.reduceat(key, starts, axis=0)[runs]
         lanes, engines, everything = key.max(axis=1), key.max(axis=2), key.max(axis=(1, 2))[:, None]

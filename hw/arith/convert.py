@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import FP32, float_format
+from golden.spec.formats import FP32, OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice
 from hw.arith.fused_layouts import operand_layout
 from hw.lib.block import Block
@@ -17,7 +17,7 @@ __all__ = ["SplitSingle"]
 
 @dataclass(frozen=True, kw_only=True)
 class SplitSingleParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the operands")
 
 
 class SplitSingle(Block):

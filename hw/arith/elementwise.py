@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import FP32, float_format
+from golden.spec.formats import FP32, OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice
 from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
 from hw.arith.compare import FloatCompare
@@ -19,7 +19,7 @@ __all__ = ["ElementwiseLane"]
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseLaneParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the operands")
 
 
 class ElementwiseLane(Block):

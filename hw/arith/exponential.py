@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden.arith.function_tables import exponential_tables
-from golden.spec.formats import FORMATS, float_format
+from golden.spec.formats import FORMATS, OPERAND_FORMATS, float_format
+from golden.spec.functions import exponential_tables
 from golden.spec.parameters import Parameters, choice
 from hw.arith.compressor import Heap
 from hw.arith.linear_segments import LinearSegments
@@ -20,7 +20,7 @@ __all__ = ["Exponential"]
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of argument and result")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of argument and result")
 
 
 class Exponential(Block):

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import FP32, float_format
+from golden.spec.formats import FP32, OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice
 from hw.arith.fused_layouts import FusedParameters, operand_layout
 from hw.arith.fused_stages import FusedProduct, FusedRound, FusedSum
@@ -68,7 +68,7 @@ class FusedDatapath(Block):
 
 @dataclass(frozen=True, kw_only=True)
 class FusedMultiplyAddParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of operands and result")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of operands and result")
 
 
 class FusedMultiplyAdd(Block):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
-from golden.spec.formats import float_format
+from golden.spec.formats import OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice, flag
 
 __all__ = [
@@ -25,7 +25,7 @@ GROUP = 8
 
 @dataclass(frozen=True, kw_only=True)
 class FusedParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the operands")
     wide: bool = flag(False, doc="whether results may be FP32 words and may have their signs cleared")
 
 

@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.arith.gelu_tables import FRACTION, OCTAVES, TAIL_INDEX_WIDTH, gelu_tables
-from golden.spec.formats import FORMATS, float_format
+from golden.spec.formats import FORMATS, OPERAND_FORMATS, float_format
+from golden.spec.functions import GELU_FRACTION, GELU_OCTAVES, GELU_TAIL_INDEX_WIDTH, gelu_tables
 from golden.spec.parameters import Parameters, choice
 from hw.arith.compressor import Heap
 from hw.arith.leading_zeros import LeadingZeroCounter
@@ -23,7 +23,7 @@ __all__ = ["Gelu"]
 
 @dataclass(frozen=True, kw_only=True)
 class GeluParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of argument and result")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of argument and result")
 
 
 class Gelu(Block):
@@ -73,19 +73,21 @@ class Gelu(Block):
         ]
         intercept, slope, offset = self._line(m, x, large)
         significand = Signal(fmt.precision)
-        base = Signal(FRACTION + 1)  # m, m / 2 or nothing
+        base = Signal(GELU_FRACTION + 1)  # m, m / 2 or nothing
         subtract = Signal()
         exponent = Signal(fmt.exponent_width)
         m.d.comb += [
             significand.eq(Mux(is_nan, 3 << (fmt.fraction_width - 1), Cat(x.fraction, x.exponent.any()))),
-            base.eq(Mux(large, Mux(negative, 0, significand << 1), significand) << (FRACTION - fmt.precision)),
+            base.eq(Mux(large, Mux(negative, 0, significand << 1), significand) << (GELU_FRACTION - fmt.precision)),
             subtract.eq(large ^ negative),
             exponent.eq(Mux(large & negative, fmt.bias + 1, x.exponent)),
         ]
         intercept = pipe.register(intercept, name="intercept_1")
         slope = pipe.register(slope, name="slope_1")
         offset = pipe.register(offset, name="offset_1")
-        upper = pipe.register(base[FRACTION - fmt.precision :] ^ subtract.replicate(fmt.precision + 1), name="base_1")
+        upper = pipe.register(
+            base[GELU_FRACTION - fmt.precision :] ^ subtract.replicate(fmt.precision + 1), name="base_1"
+        )
         subtract = pipe.register(subtract, name="subtract_1")
         exponent = pipe.register(exponent, name="exponent_1")
         small = pipe.register(small, name="small_1")
@@ -93,21 +95,21 @@ class Gelu(Block):
 
         # 2. The line evaluated, and the subtraction.
         below = self.tables.rest.slope_shift
-        heap = Heap(m, "heap", FRACTION + 1 + below)
-        heap.add(Cat(subtract.replicate(FRACTION - fmt.precision), upper), below)
+        heap = Heap(m, "heap", GELU_FRACTION + 1 + below)
+        heap.add(Cat(subtract.replicate(GELU_FRACTION - fmt.precision), upper), below)
         heap.add(intercept, below)
         add_unsigned_product(m, heap, slope, offset, "partial")
-        total = Signal(FRACTION + 1)
-        m.d.comb += total.eq(heap.total()[below:] ^ subtract.replicate(FRACTION + 1))
+        total = Signal(GELU_FRACTION + 1)
+        m.d.comb += total.eq(heap.total()[below:] ^ subtract.replicate(GELU_FRACTION + 1))
         total = pipe.register(total, name="total_2")
         exponent = pipe.register(exponent, name="exponent_2")
         small = pipe.register(small, name="small_2")
         sign = pipe.register(sign, name="sign_2")
 
         # 3. The leading one in place, but not further than the smallest exponent; then the rounding.
-        m.submodules.zeros = zeros = LeadingZeroCounter(width=min(FRACTION + 1, fmt.bias))
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=min(GELU_FRACTION + 1, fmt.bias))
         m.submodules.normalise = normalise = LogShifter(
-            width=FRACTION + 1, amount_width=len(zeros.count), direction="left", small_steps_first=False
+            width=GELU_FRACTION + 1, amount_width=len(zeros.count), direction="left", small_steps_first=False
         )
         places = Signal(len(zeros.count))
         field = Signal(fmt.exponent_width)
@@ -121,7 +123,7 @@ class Gelu(Block):
             # Without the leading one, which adds 1.
             field.eq((exponent - 1 - places) & (found & ~small).replicate(len(field))),
         ]
-        shifted = normalise.shifted[FRACTION - fmt.precision :]
+        shifted = normalise.shifted[GELU_FRACTION - fmt.precision :]
         rounded = Signal(fmt.width - 1)
         m.d.comb += rounded.eq(Cat(Const(0, fmt.fraction_width), field) + shifted[1:] + shifted[0])
         m.d.comb += self.y.eq(pipe.register(Cat(rounded, sign), name="y_3"))
@@ -130,7 +132,7 @@ class Gelu(Block):
     def _line(self, m, x, large):
         """Intercept, slope and offset, from the tables of the octaves below 2, from 2 to 4, and of constants above."""
         even, rest = self.tables.even, self.tables.rest
-        octave = x.exponent[: ceil_log2(OCTAVES)]  # all ones for arguments from 1 to 2
+        octave = x.exponent[: ceil_log2(GELU_OCTAVES)]  # all ones for arguments from 1 to 2
         is_even = Signal()
         is_rest = Signal()
         is_tail = Signal()
@@ -139,7 +141,7 @@ class Gelu(Block):
             is_rest.eq(large & ~x.exponent[:-1].any()),
             is_tail.eq(large & (x.exponent[:-1] == 1)),
         ]
-        steps = [*self.tables.tail, *[0] * ((1 << TAIL_INDEX_WIDTH) - len(self.tables.tail))]
+        steps = [*self.tables.tail, *[0] * ((1 << GELU_TAIL_INDEX_WIDTH) - len(self.tables.tail))]
         even_index_width = max(table.index_width for table in even)
         words = {}
         even_index = Cat(x.fraction[-even_index_width:], octave)
@@ -148,7 +150,7 @@ class Gelu(Block):
             ("even_slopes", is_even, even_index, _spread(even, "slopes", even_index_width)),
             ("rest_intercepts", is_rest, x.fraction[-rest.index_width :], rest.intercepts),
             ("rest_slopes", is_rest, x.fraction[-rest.index_width :], rest.slopes),
-            ("tail", is_tail, x.fraction[-TAIL_INDEX_WIDTH:], steps),
+            ("tail", is_tail, x.fraction[-GELU_TAIL_INDEX_WIDTH:], steps),
         ):
             word = look_up(m, name, index, values, max(values).bit_length())
             words[name] = word & chosen.replicate(len(word))
@@ -170,4 +172,4 @@ def _spread(tables, role, index_width):
     values = [
         value for table in tables for value in getattr(table, role) for _ in range(1 << index_width - table.index_width)
     ]
-    return [0] * ((1 << ceil_log2(OCTAVES) + index_width) - len(values)) + values
+    return [0] * ((1 << ceil_log2(GELU_OCTAVES) + index_width) - len(values)) + values

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Module
 from amaranth.lib.wiring import In, Out
 
-from golden.arith import function_tables, layer_norm_tables, softmax_tables
-from golden.spec.formats import FORMATS
+from golden.spec import functions, layer_norm_unit, softmax_unit
+from golden.spec.formats import FORMATS, OPERAND_FORMATS
 from golden.spec.parameters import Parameters, choice, integer
 from hw.arith.compressor import Heap
 from hw.arith.multiplier import add_unsigned_product
@@ -17,20 +17,20 @@ from hw.lib.pipeline import Pipeline
 __all__ = ["LinearSegments"]
 
 TABLES = {
-    "power_of_two": lambda fmt: function_tables.exponential_tables(fmt).power,
-    "reciprocal": function_tables.reciprocal_table,
-    "reciprocal_root": function_tables.reciprocal_root_table,
-    "softmax_power": lambda fmt: softmax_tables.power_table(),
-    "softmax_reciprocal": lambda fmt: softmax_tables.reciprocal_table(),
-    "layer_norm_reciprocal": lambda fmt: layer_norm_tables.reciprocal_table(),
-    "layer_norm_root": lambda fmt: layer_norm_tables.root_table(),
+    "power_of_two": lambda fmt: functions.exponential_tables(fmt).power,
+    "reciprocal": functions.reciprocal_table,
+    "reciprocal_root": functions.reciprocal_root_table,
+    "softmax_power": lambda fmt: softmax_unit.power_table(),
+    "softmax_reciprocal": lambda fmt: softmax_unit.reciprocal_table(),
+    "layer_norm_reciprocal": lambda fmt: layer_norm_unit.reciprocal_table(),
+    "layer_norm_root": lambda fmt: layer_norm_unit.root_table(),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearSegmentsParameters(Parameters):
-    function: str = choice("power_of_two", *TABLES, doc="the function, see golden/arith/function_tables.py")
-    format: str = choice("fp16", "fp16", "bf16", doc="format whose precision the result has")
+    function: str = choice("power_of_two", *TABLES, doc="the function, see golden/spec/functions.py")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format whose precision the result has")
     fraction_width: int | None = integer(None, low=1, high=24, doc="the result's; none: one more than the format's")
     n_roundings: int = integer(1, low=1, high=16, doc="places at which the result can be rounded")
 
@@ -41,7 +41,7 @@ class LinearSegments(Block):
     The first bits of the argument select the intercept and the slope, which are registered with the offset, the last
     bits; then one heap adds the intercept, the product of slope and offset, and the rounding. The sum is truncated to
     ``fraction_width`` bits. One register row (latency 1): the result is combinational after it.
-    The tables, and the golden model of the sum, are :class:`golden.arith.function_tables.LinearTable`.
+    The tables, and the golden model of the sum, are :class:`golden.spec.tables.LinearTable` and :func:`golden.arith.lines.evaluate`.
     """
 
     Parameters = LinearSegmentsParameters

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import float_format
+from golden.spec.formats import OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice
 from hw.arith.linear_segments import LinearSegments
 from hw.lib.block import Block
@@ -17,7 +17,7 @@ __all__ = ["Reciprocal"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReciprocalParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of argument and result")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of argument and result")
 
 
 class Reciprocal(Block):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import float_format
+from golden.spec.formats import OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
@@ -19,7 +19,7 @@ __all__ = ["ReciprocalRoot"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReciprocalRootParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of argument and result")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of argument and result")
 
 
 class ReciprocalRoot(Block):

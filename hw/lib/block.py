@@ -8,10 +8,8 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from golden.spec.limits import MAX_INPUT_BITS
 from golden.spec.parameters import NoParameters
-
-MAX_INPUT_BITS = (1 << 16) - 2
-"""Amaranth numbers the input bits of a module, clock and reset included, with 16 bits."""
 
 
 class Block(wiring.Component):

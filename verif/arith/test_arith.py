@@ -11,7 +11,6 @@ from amaranth.sim import Simulator
 
 from golden.arith import floats
 from golden.spec.formats import float_format
-from golden.units import dot_product_unit
 from hw.arith.compressor import Heap, dadda_heights, n_levels, reduced_heights, row_spans
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.maximum import DigitMaximum
@@ -19,8 +18,6 @@ from hw.arith.multiplier import RecodedMultiplier, UnsignedMultiplier, add_signe
 from hw.arith.rounding import FloatRounder
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.units.dot_product_unit import unit as dot_product_hw
-from hw.units.dot_product_unit.lane import REFERENCE_ONES
 
 SEED = 11
 
@@ -206,9 +203,3 @@ def test_rounder(format, width):
         expected.append((int(word),))
     block = FloatRounder(format=format, width=width, exponent_width=10)
     assert simulate(block, inputs, ["word"]) == expected
-
-
-def test_dot_product_constants_agree():
-    assert (1 << REFERENCE_ONES) - 1 == dot_product_unit.COARSENESS
-    assert dot_product_hw.DEFAULT_ALIGN_WIDTH == dot_product_unit.DEFAULT_ALIGN_WIDTH
-    assert dot_product_hw.DEFAULT_MAX_TERMS == dot_product_unit.DEFAULT_MAX_TERMS

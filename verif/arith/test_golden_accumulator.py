@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from golden.arith.accumulator import GUARD_BITS, Accumulator
+from golden.arith.accumulator import Accumulator
 from golden.arith.floats import from_float64, is_nan, to_float64, word_type
 from golden.spec.formats import FORMATS, FP32
+from golden.spec.vector_unit import GUARD_BITS
 
 
 def exact(fmt, word):

@@ -9,10 +9,11 @@ from golden.arith.accumulator import Accumulator
 from golden.arith.floats import from_float64, to_float64
 from golden.core import attention, hash_format
 from golden.spec.formats import FORMATS
-from golden.spec.vector_operations import VectorOp
+from golden.spec.hash_bank_mapper import HASHES
+from golden.spec.vector_operations import Scope, VectorOp
 from golden.units.dot_product_unit import dot_products
-from golden.units.hash_bank_mapper import HASHES, BankMap
-from golden.units.vector_unit import Commands, Scope, VectorUnit
+from golden.units.hash_bank_mapper import BankMap
+from golden.units.vector_unit import Commands, VectorUnit
 
 
 def random_words(rng, fmt, *shape):

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS, Opcode
-from golden.spec.vector_operations import VectorOp
+from golden.spec.vector_operations import Scope, VectorOp
 from hw.lib.stream import StreamQueue
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.layouts import bank_write, imem_write, value_write
@@ -20,7 +20,6 @@ from hw.top.vector.layer_norm_controller import LayerNormController
 from hw.top.vector.row_reader import RowReader
 from hw.top.vector.row_writer import RowWriter
 from hw.top.vector.spmm_issue import SpmmIssue
-from hw.units.vector_unit.arithmetic import Scope
 from hw.units.vector_unit.unit import VectorUnit
 
 __all__ = ["VectorController"]

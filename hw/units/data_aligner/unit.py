@@ -1,22 +1,14 @@
 """DataAligner: transposes square tiles between two buffers, one vector in and one vector out a clock."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.spec.parameters import Parameters, integer, power_of_two
+from golden.spec.data_aligner import DataAlignerParameters
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.lib.pipeline import Pipeline
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataAlignerParameters(Parameters):
-    n: int = power_of_two(16, low=2, high=64, doc="rows and columns of a tile")
-    width: int = integer(16, low=1, high=64, doc="bits an element")
 
 
 class DataAligner(Block):

@@ -7,38 +7,19 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.spec.parameters import choice, integer
+from golden.spec import dot_product_array as spec
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.lib.pipeline import Pipeline
 from hw.lib.stream import StreamQueue
 from hw.units.dot_product_array.slot_scanner import SlotScanner, row_tag
-from hw.units.dot_product_unit.unit import DEFAULT_MAX_TERMS, DotProductUnit, DotProductUnitParameters
+from hw.units.dot_product_unit.unit import DotProductUnit, DotProductUnitParameters
 
 __all__ = ["DpuSlice", "DpuSliceParameters", "slice_activity"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DpuSliceParameters(DotProductUnitParameters):
-    n_lanes: int = integer(16, low=1, high=1024, doc="products a beat")
-    format: str = choice("fp16", "fp16", "bf16", doc="of query and key")
-    n_slots: int = integer(16, low=1, high=4096, doc="bits of a unit's part of a mask: columns divided by units")
-    max_beats: int = integer(2, low=1, high=1024, doc="beats a dot product, at most: head dimension divided by lanes")
-    weight_depth: int | None = integer(
-        None, low=1, high=1 << 22, doc="words a weight bank, of n_lanes elements; by default n_slots * max_beats"
-    )
-    query_beats: int | None = integer(
-        None, low=1, high=64, doc="beats a transfer of the query stream; by default 2 where max_beats allows"
-    )
-    run_ahead: int = integer(8, low=0, high=8, doc="rows that a unit may be ahead of the slowest one")
-
-    def check(self):
-        super().check()
-        if self.query_width > self.max_beats:
-            self.refuse("query_beats", f"at most max_beats={self.max_beats}")
-        if self.max_beats * self.n_lanes > (self.max_terms or DEFAULT_MAX_TERMS):
-            self.refuse("max_beats", "no more than max_terms divided by n_lanes")
-
+class DpuSliceParameters(spec.DpuSliceParameters, DotProductUnitParameters):
     @property
     def bank_depth(self):
         """Words of a weight bank."""
@@ -48,11 +29,6 @@ class DpuSliceParameters(DotProductUnitParameters):
     def address_width(self):
         """Bits of an address in a weight bank."""
         return ceil_log2(self.bank_depth)
-
-    @property
-    def query_width(self):
-        """Beats in one transfer of the query stream, and in one word of the query ring."""
-        return self.query_beats or min(2, self.max_beats)
 
     @property
     def query_words(self):

@@ -7,6 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.limits import MAX_SLOTS
 from golden.spec.parameters import Parameters, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.lib.block import Block
@@ -26,7 +27,7 @@ def next_place(place, n_places):
 
 @dataclass(frozen=True, kw_only=True)
 class SlotScannerParameters(Parameters):
-    n_slots: int = integer(16, low=1, high=4096, doc="bits of a bitmap")
+    n_slots: int = integer(16, low=1, high=MAX_SLOTS, doc="bits of a bitmap")
     max_beats: int = integer(2, low=1, high=1024, doc="beats a dot product, at most")
     weight_depth: int = integer(32, low=2, high=1 << 22, doc="words of the weight bank")
     query_beats: int = integer(1, low=1, high=64, doc="beats a word of the query ring")

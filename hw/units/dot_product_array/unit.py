@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.spec.parameters import power_of_two
+from golden.spec import dot_product_array as spec
 from hw.lib.block import Block
 from hw.units.dot_product_array.slice import DpuSlice, DpuSliceParameters, slice_activity
 from hw.units.dot_product_array.slot_scanner import next_place, row_tag
@@ -16,8 +16,8 @@ __all__ = ["DotProductArray", "DotProductArrayParameters"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DotProductArrayParameters(DpuSliceParameters):
-    n_units: int = power_of_two(4, low=2, high=64, doc="dot-product units, each with its weight bank")
+class DotProductArrayParameters(spec.DotProductArrayParameters, DpuSliceParameters):
+    pass
 
 
 class DotProductArray(Block):

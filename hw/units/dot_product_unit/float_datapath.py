@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Mux, Signal
 from amaranth.utils import bits_for, ceil_log2
 
+from golden.spec.dot_product_unit import REFERENCE_ONES
 from hw.arith.compressor import Heap, dadda_heights, n_levels
 from hw.arith.maximum import DigitMaximum
 from hw.lib.pipeline import Pipeline
 from hw.units.dot_product_unit.accumulator import AlignedAccumulator
-from hw.units.dot_product_unit.lane import REFERENCE_ONES, DotProductLane, Window
+from hw.units.dot_product_unit.lane import DotProductLane, Window
 from hw.units.dot_product_unit.rounding import ScoreRounder
 
 __all__ = ["FloatPlan", "FloatDatapath"]

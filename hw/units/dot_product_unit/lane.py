@@ -8,7 +8,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
-from golden.spec.formats import float_format
+from golden.spec.dot_product_unit import REFERENCE_ONES
+from golden.spec.formats import OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import RecodedMultiplier, UnsignedMultiplier
@@ -17,10 +18,7 @@ from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
-__all__ = ["REFERENCE_ONES", "Window", "LaneDecoder", "LaneDistance", "LaneAligner", "DotProductLane"]
-
-REFERENCE_ONES = 2
-"""Lowest bits of a reference that are ones."""
+__all__ = ["Window", "LaneDecoder", "LaneDistance", "LaneAligner", "DotProductLane"]
 
 RECODED_FROM = 9
 """Bits of a significand from which on a recoded multiplier pays: a shorter one is fast enough without."""
@@ -99,7 +97,7 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of the factors")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the factors")
     align_width: int = integer(27, low=17, high=40, doc="W")
 
 

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from golden.spec.formats import FP32, float_format
+from golden.spec.formats import FP32, OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.rounding import RoundPack
@@ -19,7 +19,7 @@ __all__ = ["ScoreRounder"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRounderParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of the narrow word")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the narrow word")
     width: int = integer(47, low=2, high=96, doc="bits of the sum")
     reference_width: int = integer(6, low=1, high=16, doc="bits of the sum's reference")
     unit_exponent: int = integer(-50, low=-400, high=0, doc="the sum's unit is 2 to the power of this, at reference 0")

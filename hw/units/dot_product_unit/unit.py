@@ -6,55 +6,22 @@ from amaranth.hdl import Module, unsigned
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import FORMATS
-from golden.spec.parameters import Parameters, choice, integer, power_of_two
+from golden.spec import dot_product_unit as spec
 from hw.lib.block import Block
 from hw.units.dot_product_unit.float_datapath import FloatDatapath, FloatPlan
 from hw.units.dot_product_unit.integer_datapath import IntegerDatapath, IntegerPlan
 
 __all__ = ["DotProductUnit", "DotProductUnitParameters"]
 
-DEFAULT_ALIGN_WIDTH = 27
-DEFAULT_MAX_TERMS = 16384
-
 
 @dataclass(frozen=True, kw_only=True)
-class DotProductUnitParameters(Parameters):
-    n_lanes: int = integer(16, low=1, high=1024, doc="products a beat")
-    format: str = choice("fp16", "fp16", "bf16", "int8", doc="of query and key")
-    align_width: int | None = integer(
-        None,
-        low=17,
-        high=40,
-        doc=f"W, which bounds the error of alignment: from 23 (fp16) or 17 (bf16), by default {DEFAULT_ALIGN_WIDTH}",
-    )
-    max_terms: int | None = power_of_two(
-        None,
-        low=2,
-        high=1 << 20,
-        doc=f"terms that a dot product may have, at least n_lanes; by default {DEFAULT_MAX_TERMS} (fp16 and bf16)",
-    )
-
-    def check(self):
-        if self.format == "int8":
-            for name in ("align_width", "max_terms"):
-                if getattr(self, name) is not None:
-                    self.refuse(name, "none with format=int8, which is exact")
-            return
-        lowest = 2 * FORMATS[self.format].precision + 1
-        if self.align_width is not None and self.align_width < lowest:
-            self.refuse("align_width", f"at least {lowest} with format={self.format}, so that products fit the window")
-        if self.max_terms is not None and self.max_terms < self.n_lanes:
-            self.refuse("max_terms", f"at least n_lanes={self.n_lanes}")
-
+class DotProductUnitParameters(spec.DotProductUnitParameters):
     @property
     def plan(self):
         """Widths and stages of the pipeline."""
         if self.format == "int8":
             return IntegerPlan(self.n_lanes)
-        return FloatPlan(
-            self.format, self.n_lanes, self.align_width or DEFAULT_ALIGN_WIDTH, self.max_terms or DEFAULT_MAX_TERMS
-        )
+        return FloatPlan(self.format, self.n_lanes, self.window_width, self.term_limit)
 
 
 class DotProductUnit(Block):

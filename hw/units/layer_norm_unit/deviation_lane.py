@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden.arith import layer_norm_tables as tables
+from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import UnsignedMultiplier
@@ -53,7 +53,7 @@ class DeviationLane(Block):
         pipe = Pipeline(m, advance=self.advance)
         fraction = self.parameters.count_fraction
         # By how many places an element with field and scale alike moves left, into the frame, and any right at most.
-        unit = tables.FRAME_FRACTION - FP16.fraction_width - 3 + tables.COUNT_FRACTION - fraction
+        unit = spec.FRAME_FRACTION - FP16.fraction_width - 3 + spec.COUNT_FRACTION - fraction
         dropped = -(_LEAST + unit)
 
         # 1. Times the number of elements as a significand.
@@ -87,21 +87,21 @@ class DeviationLane(Block):
         negated = pipe.register(negated, name="negated_3")
 
         # 4 and 5. Its magnitude, less 1 unit of the frame if positive, and the leading one.
-        magnitude = Signal(tables.FRAME_FRACTION)
+        magnitude = Signal(spec.FRAME_FRACTION)
         below = negated[-1]
         m.d.comb += magnitude.eq((negated[:-1] ^ below.replicate(len(magnitude))) & enable.replicate(len(magnitude)))
-        m.submodules.zeros = zeros = LeadingZeroCounter(width=tables.FRAME_FRACTION)
+        m.submodules.zeros = zeros = LeadingZeroCounter(width=spec.FRAME_FRACTION)
         m.d.comb += zeros.value.eq(magnitude)
         magnitude = pipe.register(magnitude, name="magnitude_4")
         places = pipe.register(zeros.count, name="places_4")
         m.submodules.normalise = normalise = LogShifter(
-            width=tables.FRAME_FRACTION, amount_width=len(places), direction="left"
+            width=spec.FRAME_FRACTION, amount_width=len(places), direction="left"
         )
         m.d.comb += [
             normalise.value.eq(magnitude),
             normalise.amount.eq(places),
             self.deviation.significand.eq(
-                pipe.register(normalise.shifted[-tables.DEVIATION_WIDTH :], name="significand_5")
+                pipe.register(normalise.shifted[-spec.DEVIATION_WIDTH :], name="significand_5")
             ),
             self.deviation.places.eq(pipe.register(places, name="places_5")),
             self.deviation.negative.eq(pipe.register(~below, name="negative_5", stages=2)),

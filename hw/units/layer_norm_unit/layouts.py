@@ -5,48 +5,33 @@ from dataclasses import dataclass
 from amaranth.lib import data
 from amaranth.utils import bits_for, ceil_log2
 
-from golden.arith import layer_norm_tables as tables
+from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
 from golden.spec.parameters import Parameters, integer
 
-__all__ = [
-    "DEVIATION",
-    "EPSILON",
-    "FIXED_WIDTH",
-    "FRAME_WIDTH",
-    "ROOT",
-    "SCALE",
-    "LanesParameters",
-    "RowLanesParameters",
-    "RowParameters",
-]
+__all__ = ["DEVIATION", "EPSILON", "FIXED_WIDTH", "FRAME_WIDTH", "ROOT", "SCALE", "RowLanesParameters", "RowParameters"]
 
 FIXED_WIDTH = FP16.precision + FP16.max_exponent - 2
 """Bits of any number's magnitude in units of the smallest one."""
 SCALE = range(1, FIXED_WIDTH + 2)
 """Bits of a row's range in the same units, at least 1."""
-FRAME_WIDTH = tables.FRAME_FRACTION + 1
+FRAME_WIDTH = spec.FRAME_FRACTION + 1
 
-EPSILON = data.StructLayout({"fraction": tables.EPSILON_FRACTION, "exponent": tables.EPSILON_EXPONENT_WIDTH})
+EPSILON = data.StructLayout({"fraction": spec.EPSILON_FRACTION, "exponent": spec.EPSILON_EXPONENT_WIDTH})
 """``(1 + fraction / 2**12) * 2**(exponent - 48)``"""
 
 DEVIATION = data.StructLayout(
-    {"significand": tables.DEVIATION_WIDTH, "places": bits_for(tables.FRAME_FRACTION), "negative": 1}
+    {"significand": spec.DEVIATION_WIDTH, "places": bits_for(spec.FRAME_FRACTION), "negative": 1}
 )
 """``significand / 2**14 * 2**-places``, the significand 0 or with its top bit set"""
 
-ROOT = data.StructLayout({"fraction": tables.ROOT_FRACTION, "exponent": 7, "has_special": 1})
+ROOT = data.StructLayout({"fraction": spec.ROOT_FRACTION, "exponent": 7, "has_special": 1})
 """What a row's deviations are multiplied with: ``(1 + fraction / 2**14) / 2 * 2**-exponent``, a signed exponent"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanesParameters(Parameters):
-    n_lanes: int = integer(4, low=1, high=128, doc="elements a beat")
-
-
-@dataclass(frozen=True, kw_only=True)
 class RowParameters(Parameters):
-    n_elements: int = integer(tables.MAX_ELEMENTS, low=1, high=tables.MAX_ELEMENTS, doc="elements of a row at most")
+    n_elements: int = integer(spec.MAX_ELEMENTS, low=1, high=spec.MAX_ELEMENTS, doc="elements of a row at most")
 
     @property
     def count_width(self):
@@ -55,7 +40,7 @@ class RowParameters(Parameters):
 
     @property
     def count_fraction(self):
-        """Fraction bits of that number as a significand: what :data:`layer_norm_tables.COUNT_FRACTION` has more is 0."""
+        """Fraction bits of that number as a significand: what :data:`golden.spec.layer_norm_unit.COUNT_FRACTION` has more is 0."""
         return max(3, bits_for(self.n_elements - 1)) - 1
 
     @property
@@ -66,7 +51,7 @@ class RowParameters(Parameters):
     @property
     def squares_width(self):
         """Bits of the sum of a row's squares, each of which is below 1."""
-        return tables.SQUARE_FRACTION + ceil_log2(self.n_elements)
+        return spec.SQUARE_FRACTION + ceil_log2(self.n_elements)
 
     @property
     def count(self):
@@ -82,5 +67,5 @@ class RowParameters(Parameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowLanesParameters(RowParameters, LanesParameters):
+class RowLanesParameters(RowParameters, spec.LanesParameters):
     pass

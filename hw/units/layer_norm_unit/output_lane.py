@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
-from golden.arith import layer_norm_tables as tables
+from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
 from hw.arith.fma import FusedMultiplyAdd
 from hw.arith.multiplier import TruncatedMultiplier
@@ -51,10 +51,10 @@ class OutputLane(Block):
 
         # 1 and 2. The product, in [1/4, 1) unless it is 0.
         m.submodules.product = product = TruncatedMultiplier(
-            multiplicand_width=tables.DEVIATION_WIDTH,
-            multiplier_width=tables.ROOT_FRACTION + 1,
-            dropped=tables.PRODUCT_DROPPED,
-            centre=tables.PRODUCT_CENTRE,
+            multiplicand_width=spec.DEVIATION_WIDTH,
+            multiplier_width=spec.ROOT_FRACTION + 1,
+            dropped=spec.PRODUCT_DROPPED,
+            centre=spec.PRODUCT_CENTRE,
             pipelined=True,
         )
         exponent = Signal(signed(_EXPONENT_WIDTH - 1))
@@ -70,7 +70,7 @@ class OutputLane(Block):
         is_nan = pipe.register(self.root.has_special, name="is_nan_3", stages=3)
 
         # 3 and 4. One rounding.
-        sizes = {"width": tables.PRODUCT_FRACTION, "exponent_width": _EXPONENT_WIDTH}
+        sizes = {"width": spec.PRODUCT_FRACTION, "exponent_width": _EXPONENT_WIDTH}
         m.submodules.subnormal = subnormal = SubnormalShift(**sizes)
         m.submodules.pack = pack = RoundPack(format="fp16", **sizes)
         upper = significand[-1]

@@ -5,7 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
-from golden.arith import layer_norm_tables as tables
+from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
 from hw.arith.compressor import Heap
 from hw.arith.leading_zeros import LeadingZeroCounter
@@ -24,9 +24,9 @@ _LEAST_SQUARES = 5
 """Where a row has a range, the sum of the squares is at least (nearly) 2 to the power of minus this."""
 _MOST_ZEROS = 3
 """The larger addend of the variance has no more leading zeros, counted from where the sum begins."""
-_ADDEND_WIDTH = tables.EPSILON_FRACTION + 1 + tables.SPREAD_FRACTION + 2
+_ADDEND_WIDTH = spec.EPSILON_FRACTION + 1 + spec.SPREAD_FRACTION + 2
 _EXPONENT = signed(9)
-_ALIGN_WIDTH = bits_for(tables.VARIANCE_WIDTH)
+_ALIGN_WIDTH = bits_for(spec.VARIANCE_WIDTH)
 
 
 class RowRoot(Block):
@@ -63,7 +63,7 @@ class RowRoot(Block):
         }
 
     def prepare(self):
-        self.tree = SumTree(n_inputs=self.n_lanes, width=tables.SQUARE_FRACTION + 1)
+        self.tree = SumTree(n_inputs=self.n_lanes, width=spec.SQUARE_FRACTION + 1)
 
     @property
     def latency(self):
@@ -113,60 +113,57 @@ class RowRoot(Block):
         above = ceil_log2(self.n_elements)  # the fraction
         m.submodules.zeros = zeros = LeadingZeroCounter(width=above + _LEAST_SQUARES)
         m.d.comb += zeros.value.eq(total[-zeros.width :])
-        total = pipe.register(total[-zeros.width - tables.SUM_WIDTH :], name="total_1")
+        total = pipe.register(total[-zeros.width - spec.SUM_WIDTH :], name="total_1")
         places = pipe.register(zeros.count, name="zeros_1")
         m.submodules.normalise = normalise = LogShifter(width=len(total), amount_width=len(places), direction="left")
         m.d.comb += [normalise.value.eq(total), normalise.amount.eq(places)]
-        significand = pipe.register(normalise.shifted[-tables.SUM_WIDTH :], name="significand_2")
+        significand = pipe.register(normalise.shifted[-spec.SUM_WIDTH :], name="significand_2")
         # For a sum of 0 it is smaller than epsilon's, for its row has the smallest scale.
         exponent = Signal(_EXPONENT)
-        m.d.comb += exponent.eq(above - tables.VARIANCE_WIDTH - places)
+        m.d.comb += exponent.eq(above - spec.VARIANCE_WIDTH - places)
         exponent = pipe.register(exponent, name="exponent_4", stages=3)
 
         m.submodules.reciprocal = lines = LinearSegments(
-            function="layer_norm_reciprocal", fraction_width=tables.RECIPROCAL_FRACTION
+            function="layer_norm_reciprocal", fraction_width=spec.RECIPROCAL_FRACTION
         )
         m.d.comb += [
             lines.advance.eq(1),
-            lines.argument.eq(count.count << tables.COUNT_FRACTION - self.parameters.count_fraction),
+            lines.argument.eq(count.count << spec.COUNT_FRACTION - self.parameters.count_fraction),
         ]
         reciprocal = pipe.register(lines.excess[:-1], name="reciprocal_2")
         m.submodules.product = product = TruncatedMultiplier(
-            multiplicand_width=tables.SUM_WIDTH,
-            multiplier_width=tables.RECIPROCAL_FRACTION + 1,
-            dropped=0,
-            pipelined=True,
+            multiplicand_width=spec.SUM_WIDTH, multiplier_width=spec.RECIPROCAL_FRACTION + 1, dropped=0, pipelined=True
         )
         m.d.comb += [
             product.advance.eq(1),
             product.multiplicand.eq(significand),
             product.multiplier.eq(Cat(reciprocal, 1)),
         ]
-        return pipe.register(product.product[-tables.VARIANCE_WIDTH :], name="variance_4"), exponent
+        return pipe.register(product.product[-spec.VARIANCE_WIDTH :], name="variance_4"), exponent
 
     def _addend(self, m, pipe, count, scale):
         """Epsilon in the same units, as many clocks later."""
         fraction = 2 * self.parameters.count_fraction
         heap = Heap(m, "spread", fraction + 2)
         add_square(m, heap, Cat(count.count, 1), "spread_partial")
-        spread = pipe.register(heap.total()[max(0, fraction - tables.SPREAD_FRACTION) :], name="spread_1")
+        spread = pipe.register(heap.total()[max(0, fraction - spec.SPREAD_FRACTION) :], name="spread_1")
         m.submodules.addend = product = TruncatedMultiplier(
-            multiplicand_width=len(spread), multiplier_width=tables.EPSILON_FRACTION + 1, dropped=0, pipelined=True
+            multiplicand_width=len(spread), multiplier_width=spec.EPSILON_FRACTION + 1, dropped=0, pipelined=True
         )
         m.d.comb += [
             product.advance.eq(1),
             product.multiplicand.eq(spread),
             product.multiplier.eq(Cat(self.epsilon.fraction, 1)),
         ]
-        addend = pipe.register(product.product[-tables.VARIANCE_WIDTH :], name="addend_4", stages=2)
+        addend = pipe.register(product.product[-spec.VARIANCE_WIDTH :], name="addend_4", stages=2)
         exponent = Signal(_EXPONENT)
         smallest = 1 - FP16.bias - FP16.fraction_width
         unit = (
             _ADDEND_WIDTH
-            - tables.VARIANCE_WIDTH
-            - tables.EPSILON_BIAS
-            - tables.EPSILON_FRACTION
-            - tables.SPREAD_FRACTION
+            - spec.VARIANCE_WIDTH
+            - spec.EPSILON_BIAS
+            - spec.EPSILON_FRACTION
+            - spec.SPREAD_FRACTION
             - 2 * (1 + smallest)
         )
         m.d.comb += exponent.eq(self.epsilon.exponent + count.octave - (scale << 1) + unit)
@@ -189,16 +186,16 @@ class RowRoot(Block):
             distance[:_ALIGN_WIDTH] | distance[_ALIGN_WIDTH:].any().replicate(_ALIGN_WIDTH), name="amount_5"
         )
 
-        m.submodules.align = align = LogShifter(width=tables.VARIANCE_WIDTH, amount_width=_ALIGN_WIDTH)
+        m.submodules.align = align = LogShifter(width=spec.VARIANCE_WIDTH, amount_width=_ALIGN_WIDTH)
         m.d.comb += [align.value.eq(smaller), align.amount.eq(amount)]
-        total = Signal(tables.VARIANCE_WIDTH + 1)
+        total = Signal(spec.VARIANCE_WIDTH + 1)
         larger = pipe.register(larger, name="larger_6")
         m.d.comb += total.eq(larger + pipe.register(align.shifted, name="smaller_6"))
         total = pipe.register(total, name="total_7")
         exponent = pipe.register(exponent, name="exponent_7", stages=2)
 
         m.submodules.total_zeros = zeros = LeadingZeroCounter(width=_MOST_ZEROS)
-        used = _MOST_ZEROS + 1 + tables.ROOT_ARGUMENT
+        used = _MOST_ZEROS + 1 + spec.ROOT_ARGUMENT
         m.submodules.total_normalise = normalise = LogShifter(
             width=used, amount_width=len(zeros.count), direction="left"
         )
@@ -210,10 +207,10 @@ class RowRoot(Block):
             normalise.amount.eq(zeros.count),
             half.eq(exponent + (len(total) - 1) - octave - zeros.count),
         ]
-        argument = pipe.register(normalise.shifted[-1 - tables.ROOT_ARGUMENT : -1], name="argument_8")
+        argument = pipe.register(normalise.shifted[-1 - spec.ROOT_ARGUMENT : -1], name="argument_8")
         half = pipe.register(half, name="half_8")
 
-        m.submodules.root = lines = LinearSegments(function="layer_norm_root", fraction_width=tables.ROOT_FRACTION)
+        m.submodules.root = lines = LinearSegments(function="layer_norm_root", fraction_width=spec.ROOT_FRACTION)
         m.d.comb += [
             lines.advance.eq(1),
             lines.argument.eq(Cat(argument, half[0])),

@@ -5,7 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from golden.arith import layer_norm_tables as tables
+from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
 from hw.arith.compressor import Heap
 from hw.arith.leading_zeros import LeadingZeroCounter
@@ -72,8 +72,8 @@ class RowSum(Block):
 
         total, count, special, largest, smallest = self._accumulate(m, pipe, valid, last, n_stages)
         count_width, count_fraction = self.parameters.count_width, self.parameters.count_fraction
-        dropped = _SCALE_MAX + count_width - 1 - (tables.FRAME_FRACTION - 1)  # places a sum moves right at most
-        amount_max = dropped + tables.FRAME_FRACTION - 1 - 1
+        dropped = _SCALE_MAX + count_width - 1 - (spec.FRAME_FRACTION - 1)  # places a sum moves right at most
+        amount_max = dropped + spec.FRAME_FRACTION - 1 - 1
 
         # The number of elements as a significand; the range; its leading one.
         m.submodules.count_zeros = count_zeros = LeadingZeroCounter(width=count_width)

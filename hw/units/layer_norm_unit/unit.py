@@ -7,14 +7,13 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.arith.layer_norm_tables import MAX_ELEMENTS
+from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
-from golden.spec.parameters import integer
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.lib.pipeline import Pipeline
 from hw.units.layer_norm_unit.deviation_lane import DeviationLane
-from hw.units.layer_norm_unit.layouts import DEVIATION, EPSILON, ROOT, LanesParameters, RowParameters
+from hw.units.layer_norm_unit.layouts import DEVIATION, EPSILON, ROOT, RowParameters
 from hw.units.layer_norm_unit.output_lane import OutputLane
 from hw.units.layer_norm_unit.row_root import RowRoot
 from hw.units.layer_norm_unit.row_sum import RowSum
@@ -24,13 +23,7 @@ __all__ = ["LayerNormUnit", "LayerNormUnitParameters"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayerNormUnitParameters(LanesParameters):
-    n_slots: int = integer(16, low=1, high=4096, doc="beats that a row has at most")
-
-    def check(self):
-        if self.n_lanes * self.n_slots > MAX_ELEMENTS:
-            self.refuse("n_slots", f"at most {MAX_ELEMENTS} divided by n_lanes={self.n_lanes}")
-
+class LayerNormUnitParameters(spec.LayerNormUnitParameters):
     @property
     def row(self):
         return RowParameters(n_elements=self.n_lanes * self.n_slots)

@@ -2,13 +2,10 @@
 
 from amaranth.lib import data
 
-from golden.arith.softmax_tables import FRACTION, SCALE_EXPONENT_WIDTH, SCALE_FRACTION, WHOLE_WIDTH
 from golden.spec.formats import FP16
+from golden.spec.softmax_unit import FACTOR_WIDTH, FRACTION, SCALE_EXPONENT_WIDTH, SCALE_FRACTION, WHOLE_WIDTH
 
-__all__ = ["SCALE", "POWER", "MAXIMUM", "MULTIPLIER", "FACTOR_WIDTH"]
-
-FACTOR_WIDTH = FP16.width - 2
-"""The bits of a factor below 2."""
+__all__ = ["SCALE", "POWER", "MAXIMUM", "MULTIPLIER"]
 
 SCALE = data.StructLayout({"fraction": SCALE_FRACTION, "exponent": SCALE_EXPONENT_WIDTH})
 """``(1 + fraction / 2**15) * 2**(exponent - 12)``"""

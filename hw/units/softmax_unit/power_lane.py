@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
-from golden.arith import softmax_tables as tables
+from golden.spec import softmax_unit as spec
 from golden.spec.formats import FP16
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.multiplier import TruncatedMultiplier
@@ -15,9 +15,9 @@ from hw.units.softmax_unit.layouts import POWER, SCALE
 
 __all__ = ["ScoreFrame", "PowerLane", "FRAME"]
 
-_UNIT = FP16.bias + FP16.fraction_width + tables.SCALE_BIAS - tables.FRAME_FRACTION
+_UNIT = FP16.bias + FP16.fraction_width + spec.SCALE_BIAS - spec.FRAME_FRACTION
 """Sum of a score's and the scale's exponent fields where a significand's last bit is the frame's."""
-_HIGHEST = FP16.max_exponent - 1 + (1 << tables.SCALE_EXPONENT_WIDTH) - 1
+_HIGHEST = FP16.max_exponent - 1 + (1 << spec.SCALE_EXPONENT_WIDTH) - 1
 _MAGNITUDE_WIDTH = FP16.precision + _HIGHEST - _UNIT
 
 FRAME = signed(_MAGNITUDE_WIDTH + 1)
@@ -33,7 +33,7 @@ class ScoreFrame(Block):
 
     @staticmethod
     def members(p):
-        return {"score": In(FP16.width), "scale_exponent": In(tables.SCALE_EXPONENT_WIDTH), "framed": Out(FRAME)}
+        return {"score": In(FP16.width), "scale_exponent": In(spec.SCALE_EXPONENT_WIDTH), "framed": Out(FRAME)}
 
     def circuit(self):
         m = Module()
@@ -103,7 +103,7 @@ class PowerLane(Block):
         # 2. The distance from the maximum; it is not negative where it counts.
         difference = Signal(FRAME.width)
         m.d.comb += difference.eq(self.maximum - framed)
-        kept = tables.FRAME_FRACTION + tables.WHOLE_WIDTH
+        kept = spec.FRAME_FRACTION + spec.WHOLE_WIDTH
         absent = pipe.register(absent, name="absent_2")
         beyond = pipe.register(difference[kept:], name="beyond_2")
         difference = pipe.register(difference[:kept], name="difference_2")
@@ -111,9 +111,9 @@ class PowerLane(Block):
         # 3 and 4. The exponent to base two.
         m.submodules.multiplier = multiplier = TruncatedMultiplier(
             multiplicand_width=kept,
-            multiplier_width=tables.SCALE_FRACTION + 1,
-            dropped=tables.EXPONENT_DROPPED,
-            centre=tables.EXPONENT_CENTRE,
+            multiplier_width=spec.SCALE_FRACTION + 1,
+            dropped=spec.EXPONENT_DROPPED,
+            centre=spec.EXPONENT_CENTRE,
             pipelined=True,
         )
         m.d.comb += [
@@ -121,14 +121,14 @@ class PowerLane(Block):
             multiplier.multiplicand.eq(difference),
             multiplier.multiplier.eq(Cat(self.scale.fraction, 1)),
         ]
-        exponent = pipe.register(multiplier.product[tables.EXPONENT_GUARD :], name="exponent_4")
+        exponent = pipe.register(multiplier.product[spec.EXPONENT_GUARD :], name="exponent_4")
         far = pipe.register(absent | beyond.any(), name="far_4", stages=2)
 
         # 5 and 6. The line of the fraction's complement: the table, then its evaluation.
-        whole = Signal(tables.WHOLE_WIDTH)
-        fraction, upper = exponent[: tables.EXPONENT_FRACTION], exponent[tables.EXPONENT_FRACTION :]
-        m.d.comb += whole.eq(Mux(far | upper[tables.WHOLE_WIDTH :].any(), tables.ABSENT, upper))
-        m.submodules.lines = lines = LinearSegments(function="softmax_power", fraction_width=tables.FRACTION)
+        whole = Signal(spec.WHOLE_WIDTH)
+        fraction, upper = exponent[: spec.EXPONENT_FRACTION], exponent[spec.EXPONENT_FRACTION :]
+        m.d.comb += whole.eq(Mux(far | upper[spec.WHOLE_WIDTH :].any(), spec.ABSENT, upper))
+        m.submodules.lines = lines = LinearSegments(function="softmax_power", fraction_width=spec.FRACTION)
         m.d.comb += [
             lines.advance.eq(self.advance),
             lines.argument.eq(~fraction),

@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden.arith import softmax_tables as tables
+from golden.spec import softmax_unit as spec
 from golden.spec.formats import FP16
 from hw.arith.multiplier import TruncatedMultiplier
 from hw.arith.rounding import RoundPack, SubnormalShift
@@ -58,12 +58,12 @@ class ProbabilityLane(Block):
 
         # 1. The product in [1, 4).
         m.submodules.product = product = TruncatedMultiplier(
-            multiplicand_width=tables.FRACTION + 1,
-            multiplier_width=tables.FRACTION + 1,
-            dropped=tables.PRODUCT_DROPPED,
-            centre=tables.PRODUCT_CENTRE,
+            multiplicand_width=spec.FRACTION + 1,
+            multiplier_width=spec.FRACTION + 1,
+            dropped=spec.PRODUCT_DROPPED,
+            centre=spec.PRODUCT_CENTRE,
         )
-        exponent = Signal(tables.WHOLE_WIDTH + 1)
+        exponent = Signal(spec.WHOLE_WIDTH + 1)
         m.d.comb += [
             product.multiplicand.eq(Cat(self.power.fraction, 1)),
             product.multiplier.eq(Cat(self.multiplier.fraction, 1)),
@@ -75,7 +75,7 @@ class ProbabilityLane(Block):
         is_nan = pipe.register(self.enable & self.multiplier.has_nan, name="is_nan_1")
 
         # 2 and 3. One rounding.
-        sizes = {"width": tables.PRODUCT_FRACTION + 1, "exponent_width": _EXPONENT_WIDTH}
+        sizes = {"width": spec.PRODUCT_FRACTION + 1, "exponent_width": _EXPONENT_WIDTH}
         m.submodules.subnormal = subnormal = SubnormalShift(**sizes)
         m.submodules.pack = pack = RoundPack(format="fp16", **sizes)
         upper = significand[-1]

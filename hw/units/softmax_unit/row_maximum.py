@@ -1,28 +1,21 @@
 """The largest score of each row."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from golden.spec.formats import FP16
-from golden.spec.parameters import Parameters, power_of_two
+from golden.spec.softmax_unit import FACTOR_WIDTH, BanksParameters
 from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
-from hw.units.softmax_unit.layouts import FACTOR_WIDTH, MAXIMUM
+from hw.units.softmax_unit.layouts import MAXIMUM
 from hw.units.vector_unit.trees import MaximumTree
 
-__all__ = ["RowMaximum", "BanksParameters"]
+__all__ = ["RowMaximum"]
 
 _LEVELS_PER_STAGE = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class BanksParameters(Parameters):
-    n_banks: int = power_of_two(4, low=1, high=64, doc="banks, one score of each a beat")
 
 
 class RowMaximum(Block):

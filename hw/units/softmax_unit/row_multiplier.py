@@ -7,9 +7,8 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.arith import softmax_tables as tables
+from golden.spec import softmax_unit as spec
 from golden.spec.formats import FP16
-from golden.spec.parameters import integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.multiplier import TruncatedMultiplier
@@ -17,21 +16,18 @@ from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
-from hw.units.softmax_unit.layouts import FACTOR_WIDTH, MULTIPLIER, POWER
-from hw.units.softmax_unit.row_maximum import BanksParameters
+from hw.units.softmax_unit.layouts import MULTIPLIER, POWER
 from hw.units.vector_unit.trees import SumTree
 
 __all__ = ["RowMultiplier"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowMultiplierParameters(BanksParameters):
-    n_slots: int = integer(16, low=1, high=4096, doc="beats that a row has at most")
-
+class RowMultiplierParameters(spec.RowParameters):
     @property
     def sum_width(self):
         """Bits of a row's sum, whose addends are below 1."""
-        return tables.SUM_FRACTION + ceil_log2(self.n_banks * self.n_slots)
+        return spec.SUM_FRACTION + ceil_log2(self.n_banks * self.n_slots)
 
 
 class RowMultiplier(Block):
@@ -58,14 +54,14 @@ class RowMultiplier(Block):
             "valid": In(1),
             "last": In(1),
             "powers": In(data.ArrayLayout(POWER, p.n_banks)),
-            "factor": In(FACTOR_WIDTH),
+            "factor": In(spec.FACTOR_WIDTH),
             "has_nan": In(1),
             "row": Out(MULTIPLIER),
             "row_valid": Out(1),
         }
 
     def prepare(self):
-        self.tree = SumTree(n_inputs=self.n_banks, width=tables.SUM_FRACTION + 1)
+        self.tree = SumTree(n_inputs=self.n_banks, width=spec.SUM_FRACTION + 1)
 
     @property
     def latency(self):
@@ -95,15 +91,15 @@ class RowMultiplier(Block):
         negated = pipe.register(negated, name="factor_negated_3")
 
         # The reciprocal's exponent, while its line is looked up and evaluated.
-        m.submodules.lines = lines = LinearSegments(function="softmax_reciprocal", fraction_width=tables.FRACTION)
+        m.submodules.lines = lines = LinearSegments(function="softmax_reciprocal", fraction_width=spec.FRACTION)
         m.d.comb += [lines.advance.eq(1), lines.argument.eq(argument)]
         exponent = Signal(7)
-        m.d.comb += exponent.eq(negated + (self.parameters.sum_width - tables.SUM_FRACTION + 1) - leading_zeros)
+        m.d.comb += exponent.eq(negated + (self.parameters.sum_width - spec.SUM_FRACTION + 1) - leading_zeros)
         exponent = pipe.register(exponent, name="exponent", stages=2)
         reciprocal = pipe.register(lines.excess[:-1], name="reciprocal_5")
 
         m.submodules.product = multiplier = TruncatedMultiplier(
-            multiplicand_width=tables.FRACTION + 1, multiplier_width=FP16.precision, dropped=0, pipelined=True
+            multiplicand_width=spec.FRACTION + 1, multiplier_width=FP16.precision, dropped=0, pipelined=True
         )
         m.d.comb += [
             multiplier.advance.eq(1),
@@ -121,12 +117,12 @@ class RowMultiplier(Block):
             reduced.eq(exponent - carries),
             result.fraction.eq(Mux(carries, product[FP16.precision :], product[FP16.fraction_width :])),
             result.exponent.eq(
-                reduced[: tables.WHOLE_WIDTH] | reduced[tables.WHOLE_WIDTH :].any().replicate(tables.WHOLE_WIDTH)
+                reduced[: spec.WHOLE_WIDTH] | reduced[spec.WHOLE_WIDTH :].any().replicate(spec.WHOLE_WIDTH)
             ),
         ]
         # A factor of 0 has no leading one.
-        with m.If(~product[FP16.fraction_width + tables.FRACTION :].any()):
-            m.d.comb += result.exponent.eq(tables.ABSENT)
+        with m.If(~product[FP16.fraction_width + spec.FRACTION :].any()):
+            m.d.comb += result.exponent.eq(spec.ABSENT)
         result = pipe.register(result, name="result_7")
         m.d.comb += [self.row.fraction.eq(result.fraction), self.row.exponent.eq(result.exponent)]
         return m
@@ -137,9 +133,9 @@ class RowMultiplier(Block):
         m.d.comb += tree.advance.eq(1)
         for bank, power in enumerate(self.powers):
             shifter = m.submodules[f"shifter_{bank}"] = LogShifter(
-                width=tables.SUM_FRACTION, amount_width=tables.WHOLE_WIDTH
+                width=spec.SUM_FRACTION, amount_width=spec.WHOLE_WIDTH
             )
-            below = tables.SUM_FRACTION - tables.FRACTION - 1
+            below = spec.SUM_FRACTION - spec.FRACTION - 1
             m.d.comb += [
                 shifter.value.eq(Cat(Const(0, below), power.fraction, 1)),
                 shifter.amount.eq(power.whole),
@@ -153,22 +149,22 @@ class RowMultiplier(Block):
 
     def _normalise(self, m, total):
         """The bits below the leading one, which is not below that of 1/2, and the zeros above it."""
-        n_upper = len(total) - tables.SUM_FRACTION
+        n_upper = len(total) - spec.SUM_FRACTION
         leading_zeros = Signal(max(1, n_upper.bit_length()))
-        value = total[tables.SUM_FRACTION - 1 - tables.RECIPROCAL_ARGUMENT :]
+        value = total[spec.SUM_FRACTION - 1 - spec.RECIPROCAL_ARGUMENT :]
         if n_upper:
             m.submodules.leading_zeros = counter = LeadingZeroCounter(width=n_upper)
             m.submodules.normaliser = shifter = LogShifter(
                 width=len(value), amount_width=len(leading_zeros), direction="left"
             )
             m.d.comb += [
-                counter.value.eq(total[tables.SUM_FRACTION :]),
+                counter.value.eq(total[spec.SUM_FRACTION :]),
                 leading_zeros.eq(counter.count),
                 shifter.value.eq(value),
                 shifter.amount.eq(leading_zeros),
             ]
             value = shifter.shifted
-        return value[-1 - tables.RECIPROCAL_ARGUMENT : -1], leading_zeros
+        return value[-1 - spec.RECIPROCAL_ARGUMENT : -1], leading_zeros
 
     def _factor(self, m, factor):
         """The factor's significand with the leading one in its place, and its negated exponent."""

@@ -6,12 +6,12 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from golden.arith.softmax_tables import MAX_ELEMENTS
+from golden.spec import softmax_unit as spec
 from golden.spec.formats import FP16
 from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
-from hw.units.softmax_unit.layouts import FACTOR_WIDTH, MAXIMUM, MULTIPLIER, POWER, SCALE
+from hw.units.softmax_unit.layouts import MAXIMUM, MULTIPLIER, POWER, SCALE
 from hw.units.softmax_unit.power_lane import PowerLane, ScoreFrame
 from hw.units.softmax_unit.probability_lane import ProbabilityLane
 from hw.units.softmax_unit.retained_mass import RetainedMass
@@ -23,11 +23,7 @@ __all__ = ["SoftmaxUnit", "SoftmaxUnitParameters"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoftmaxUnitParameters(RowMultiplierParameters):
-    def check(self):
-        if self.n_banks * self.n_slots > MAX_ELEMENTS:
-            self.refuse("n_slots", f"at most {MAX_ELEMENTS} divided by n_banks={self.n_banks}")
-
+class SoftmaxUnitParameters(spec.SoftmaxUnitParameters, RowMultiplierParameters):
     def row_multiplier(self):
         return {"n_banks": self.n_banks, "n_slots": self.n_slots}
 
@@ -139,7 +135,7 @@ class SoftmaxUnit(Block):
             maximum.last.eq(score.last),
             maximum.scores.eq(score.values),
             maximum.enable.eq(score.enable),
-            maximum.factor.eq(score.factor[:FACTOR_WIDTH]),
+            maximum.factor.eq(score.factor[: spec.FACTOR_WIDTH]),
             buffer.statistic.eq(maximum.row),
             buffer.statistic_valid.eq(maximum.row_valid),
         ]

@@ -6,51 +6,18 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.spec.parameters import Parameters, choice, integer
+from golden.spec import token_selector as spec
 from hw.lib.block import Block
 
-__all__ = ["MAX_BEATS_A_ROW", "LatentParameters", "BeatCounter"]
-
-MAX_BEATS_A_ROW = 4096
+__all__ = ["LatentParameters", "BeatCounter"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentParameters(Parameters):
-    """A latent, its patches, and how it is cut into beats.
+class LatentParameters(spec.LatentParameters):
+    """How a latent is cut into beats.
 
-    A *band* is the rows of one row of patches, a *group* the rows of one band that lie in one beat (or the one row
-    that takes several beats), a *word* the mask bits of the bands that lie in one beat (or of the one band that
-    takes several).
+    A *word* is the mask bits of the bands that lie in one beat (or of the one band that takes several).
     """
-
-    width: int = integer(32, low=1, high=1024, doc="values in a row of the latent")
-    height: int = integer(32, low=1, high=1024, doc="rows of the latent")
-    channels: int = integer(3, low=1, high=64, doc="channels of the latent")
-    patch: int = integer(2, low=1, high=64, doc="width and height of a patch; patches at the far edges may be cut off")
-    n_values: int = integer(16, low=1, high=1024, doc="values a beat")
-    channel_order: str = choice(
-        "inner", "inner", "outer", doc="order within a row: pixel by pixel (inner) or channel by channel (outer)"
-    )
-
-    def check(self):
-        if self.beats_a_group > MAX_BEATS_A_ROW:
-            self.refuse("n_values", f"large enough that a row of the latent takes at most {MAX_BEATS_A_ROW} beats")
-
-    @property
-    def n_columns(self):
-        return -(-self.width // self.patch)
-
-    @property
-    def n_bands(self):
-        return -(-self.height // self.patch)
-
-    @property
-    def n_tokens(self):
-        return self.n_columns * self.n_bands
-
-    @property
-    def row_values(self):
-        return self.width * self.channels
 
     @property
     def band_rows(self):
@@ -77,11 +44,6 @@ class LatentParameters(Parameters):
     @property
     def rows_a_group(self):
         return max(1, min(self.n_values // self.row_values, self.band_rows))
-
-    @property
-    def beats_a_group(self):
-        """More than one only where a row does not fit into a beat."""
-        return -(-self.row_values // self.n_values)
 
     @property
     def groups(self):

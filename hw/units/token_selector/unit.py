@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from golden.spec.parameters import choice, integer
+from golden.spec import token_selector as spec
 from hw.arith.difference import DECODED_THRESHOLD, DifferenceExceeds, ThresholdDecoder
 from hw.arith.stored_bounds import OutsideBounds
 from hw.lib.block import Block
@@ -23,31 +23,7 @@ __all__ = ["TokenSelector", "TokenSelectorParameters"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenSelectorParameters(LatentParameters):
-    reference: str = choice(
-        "previous",
-        "previous",
-        "last",
-        doc="compare with the latent of the step before, a second stream, or with the values at which each token was "
-        "last computed, kept in an own memory",
-    )
-    bounds: int = integer(
-        0,
-        low=0,
-        high=64,
-        doc="0: decide by subtraction. Else (reference = last): keep two bounds in place of each "
-        "value, made that many values a clock once a token is selected; fewer gates where n_values is large, twice "
-        "the memory, and tau counts only where everything is selected",
-    )
-    index_queue: int = integer(
-        0, low=0, high=1 << 16, doc="mask words that may wait for their turn in the list of indices"
-    )
-
-    def check(self):
-        super().check()
-        if self.bounds and self.reference != "last":
-            self.refuse("bounds", "0 where reference is previous")
-
+class TokenSelectorParameters(spec.TokenSelectorParameters, LatentParameters):
     @property
     def write_delay(self):
         """With reference = last: clocks from the read of a word's last beat until its place may be read again."""

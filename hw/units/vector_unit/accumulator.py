@@ -3,13 +3,14 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.vector_unit import GUARD_BITS
 from hw.arith.multiplier import UnsignedMultiplier
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.aligner import BusAligner
-from hw.units.vector_unit.arithmetic import GUARD_BITS, SPECIALS, AccumulatorParameters, amount_width, clamp
+from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters, amount_width, clamp
 from hw.units.vector_unit.factor import Factor
 from hw.units.vector_unit.stages import SUM_STAGE
 

@@ -1,45 +1,19 @@
 """The numbers behind the accumulators and the reduction bus; ``golden/arith/accumulator.py`` defines what they mean."""
 
-import enum
 from dataclasses import dataclass
 
 from amaranth.hdl import Mux
 from amaranth.lib import data
-from amaranth.utils import bits_for, ceil_log2
+from amaranth.utils import bits_for
 
-from golden.spec.formats import float_format
-from golden.spec.parameters import Parameters, choice, integer, power_of_two
-
-GUARD_BITS = 2
-"""Fraction bits that the bus keeps below an accumulator's last bit."""
-
-
-class Scope(enum.IntEnum):
-    """What accumulators are added over; code 3 acts as ALL."""
-
-    LANES = 0
-    ENGINE = 1
-    ALL = 2
-
-
-SCOPE_WIDTH = 2
+from golden.spec import vector_unit as spec
 
 SPECIALS = data.StructLayout({"nan": 1, "positive_infinity": 1, "negative_infinity": 1})
 """Which specials went into a sum; unions are bitwise ORs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactorParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
-
-    @property
-    def float_format(self):
-        return float_format(self.format)
-
-    @property
-    def precision(self):
-        return self.float_format.precision
-
+class FactorParameters(spec.FactorParameters):
     @property
     def factor_exponent_width(self):
         return bits_for(self.one_exponent + self.float_format.bias)
@@ -65,10 +39,7 @@ class FactorParameters(Parameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccumulatorParameters(FactorParameters):
-    align_width: int = integer(28, low=22, high=40, doc="bits of the window below the largest product of a sum")
-    max_terms: int = power_of_two(1 << 16, low=1, high=1 << 20, doc="terms a lane that an accumulator has room for")
-
+class AccumulatorParameters(spec.AccumulatorParameters, FactorParameters):
     def accumulator(self):
         """The parameters of a lane's accumulator."""
         return {"format": self.format, "align_width": self.align_width, "max_terms": self.max_terms}
@@ -83,21 +54,11 @@ class AccumulatorParameters(FactorParameters):
         return 2 * self.precision
 
     @property
-    def sum_width(self):
-        """Bits of an accumulator, in two's complement."""
-        return self.align_width + ceil_log2(self.max_terms) + 1
-
-    @property
-    def aligned_width(self):
-        """Bits of an accumulator on the bus."""
-        return self.sum_width + GUARD_BITS
-
-    @property
     def last_bit_exponent(self):
         """What to take from an exponent code to get the weight of a bus number's last bit."""
         fmt = self.float_format
         product = 2 * fmt.bias + 4 * fmt.precision - 5
-        return product + self.align_width - self.product_width + GUARD_BITS
+        return product + self.align_width - self.product_width + spec.GUARD_BITS
 
 
 def amount_width(width, exponent_width):

@@ -11,6 +11,7 @@ from amaranth.utils import ceil_log2
 from golden.spec.formats import FP32
 from golden.spec.parameters import integer
 from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
+from golden.spec.vector_unit import MAX_BANK_DEPTH, MAX_LANES
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.lib.pipeline import Pipeline
@@ -26,8 +27,8 @@ __all__ = ["VectorEngine"]
 
 @dataclass(frozen=True, kw_only=True)
 class VectorEngineParameters(AccumulatorParameters):
-    n_lanes: int = integer(4, low=1, high=128, doc="lanes of the engine")
-    bank_depth: int = integer(64, low=1, high=1 << 24, doc="rows of the bank, n_lanes words each")
+    n_lanes: int = integer(4, low=1, high=MAX_LANES, doc="lanes of the engine")
+    bank_depth: int = integer(64, low=1, high=MAX_BANK_DEPTH, doc="rows of the bank, n_lanes words each")
     n_stages: int = integer(15, low=8, high=64, doc="advances from stage 0 to a command's values")
 
     @property

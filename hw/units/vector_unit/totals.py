@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
+from golden.spec import vector_unit as spec
 from golden.spec.formats import FP32
-from golden.spec.parameters import integer, power_of_two
+from golden.spec.vector_operations import SCOPE_WIDTH, Scope
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.aligner import BusAligner
-from hw.units.vector_unit.arithmetic import SCOPE_WIDTH, SPECIALS, AccumulatorParameters, Scope
+from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters
 from hw.units.vector_unit.rounder import TotalRounder
 from hw.units.vector_unit.stages import (
     CHOICE_LATENCY,
@@ -28,29 +28,7 @@ __all__ = ["Totals", "TotalsParameters"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TotalsParameters(AccumulatorParameters):
-    n_engines: int = power_of_two(4, low=1, high=128, doc="engines")
-    n_lanes: int = integer(4, low=1, high=128, doc="lanes an engine")
-
-    @property
-    def n_totals(self):
-        return max(self.n_engines, self.n_lanes)
-
-    @property
-    def lane_width(self):
-        """Bits of a lane's sum over the engines."""
-        return self.aligned_width + ceil_log2(self.n_engines)
-
-    @property
-    def engine_width(self):
-        """Bits of an engine's sum over its lanes."""
-        return self.aligned_width + ceil_log2(self.n_lanes)
-
-    @property
-    def all_width(self):
-        """Bits of the sum over all lanes of all engines."""
-        return self.engine_width + ceil_log2(self.n_engines)
-
+class TotalsParameters(spec.TotalsParameters, AccumulatorParameters):
     @property
     def latency(self):
         """Stage of the results."""

@@ -6,12 +6,11 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec import vector_unit as spec
 from golden.spec.formats import FP32
-from golden.spec.parameters import integer, power_of_two
-from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
+from golden.spec.vector_operations import OPERATION_WIDTH, SCOPE_WIDTH, Scope, VectorOp
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
-from hw.units.vector_unit.arithmetic import SCOPE_WIDTH, AccumulatorParameters, Scope
 from hw.units.vector_unit.engine import VectorEngine
 from hw.units.vector_unit.stages import INPUT_LATENCY, select_stage
 from hw.units.vector_unit.totals import Totals, TotalsParameters
@@ -19,35 +18,9 @@ from hw.units.vector_unit.trees import ReductionBus
 
 __all__ = ["VectorUnit"]
 
-# Width of the widest integer that the golden model sums.
-_WIDEST_TOTAL = 62
-
-# Amaranth numbers the input bits of a module with 16 bits; some are left for other ports.
-_WIDEST_COMMAND = 65_000
-
 
 @dataclass(frozen=True, kw_only=True)
-class VectorUnitParameters(AccumulatorParameters):
-    n_engines: int = power_of_two(4, low=1, high=128, doc="SIMD engines, each with its bank")
-    n_lanes: int = integer(4, low=1, high=128, doc="lanes an engine")
-    bank_depth: int = integer(64, low=1, high=1 << 24, doc="rows of a bank, n_lanes words each")
-
-    def check(self):
-        excess = self.totals.all_width - _WIDEST_TOTAL
-        if excess > 0:
-            self.refuse(
-                "align_width",
-                f"at most {self.align_width - excess} with max_terms {self.max_terms}, "
-                f"n_engines {self.n_engines} and n_lanes {self.n_lanes}",
-            )
-        width = self.command_layout.size
-        if width > _WIDEST_COMMAND:
-            self.refuse(
-                "n_lanes",
-                f"smaller with n_engines {self.n_engines}, since a command of {width} bits is more "
-                f"than the {_WIDEST_COMMAND} that a module's ports may have",
-            )
-
+class VectorUnitParameters(spec.VectorUnitParameters, TotalsParameters):
     @property
     def totals(self):
         """Parameters of what is behind the engines."""
@@ -56,7 +29,6 @@ class VectorUnitParameters(AccumulatorParameters):
     @property
     def command_layout(self):
         engines = data.ArrayLayout(data.ArrayLayout(self.float_format.width, self.n_lanes), self.n_engines)
-        address_width = max(1, (self.bank_depth - 1).bit_length())
         return data.StructLayout(
             {
                 "operation": OPERATION_WIDTH,
@@ -65,7 +37,7 @@ class VectorUnitParameters(AccumulatorParameters):
                 "last": 1,
                 "enable": self.n_engines,
                 "lane_enable": data.ArrayLayout(self.n_lanes, self.n_engines),
-                "address": data.ArrayLayout(address_width, self.n_engines),
+                "address": data.ArrayLayout(self.address_width, self.n_engines),
                 "a": engines,
                 "b": engines,
                 "c": engines,

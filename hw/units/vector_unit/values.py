@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import FP32, float_format
+from golden.spec.formats import FP32, OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice
 from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
 from hw.arith.elementwise import ElementwiseLane
@@ -40,7 +40,7 @@ def expand(fmt, value, is_single):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueLaneParameters(Parameters):
-    format: str = choice("fp16", "fp16", "bf16", doc="format of the operands")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the operands")
 
     @property
     def float_format(self):

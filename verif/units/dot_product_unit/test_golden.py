@@ -9,6 +9,7 @@ from golden.arith import floats
 from golden.arith.floats import word_type
 from golden.spec.formats import FORMATS, FP16, FP32
 from golden.units.dot_product_unit import dot_product_stream, dot_products
+from hw.units.dot_product_unit import DotProductUnit
 
 SEED = 20240607
 
@@ -223,6 +224,34 @@ def test_accumulator_wraps_beyond_its_headroom():
     assert floats.to_float64(FP32, wraps.wide) != np.float32(exact)
 
 
-def test_model_refuses_an_accumulator_it_cannot_hold():
-    with pytest.raises(ValueError, match="65 bits"):
-        dot_products(np.zeros((1, 1)), np.zeros((1, 1)), format="fp16", align_width=42, max_terms=2**20)
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"format": "fp32"}, "format must be one of fp16, bf16, int8, not 'fp32'"),
+        ({"format": "fp16", "align_width": 41}, "align_width must be none, or an integer from 17 to 40, not 41"),
+        ({"format": "fp16", "align_width": 22}, "align_width must be at least 23 with format=fp16"),
+        ({"format": "bf16", "align_width": 16}, "align_width must be none, or an integer from 17 to 40, not 16"),
+        ({"format": "fp16", "max_terms": 48}, "max_terms must be none, or a power of two from 2 to 1048576, not 48"),
+        ({"format": "fp16", "max_terms": 2}, "max_terms must be at least n_lanes=4, not 2"),
+        ({"format": "int8", "align_width": 27}, "align_width must be none with format=int8"),
+        ({"format": "int8", "max_terms": 64}, "max_terms must be none with format=int8"),
+    ],
+)
+def test_refuses_what_the_hardware_refuses(values, message):
+    with pytest.raises(ValueError, match=message):
+        dot_products(np.zeros((1, 4), int), np.zeros((1, 4), int), **values)
+    with pytest.raises(ValueError, match=message):
+        DotProductUnit(n_lanes=4, **values)
+
+
+def test_refuses_what_are_no_words():
+    words = np.zeros((1, 4), int)
+    with pytest.raises(TypeError, match="query must be integers, the words of the numbers, not float64"):
+        dot_products(words.astype(float), words, format="fp16")
+    with pytest.raises(ValueError, match="key must be words of 16 bits, from 0 to 65535, not 65536"):
+        dot_products(words, words + 0x10000, format="fp16")
+    with pytest.raises(ValueError, match="query must be words of 8 bits, from 0 to 255, not -1"):
+        dot_products(words - 1, words, format="int8")
+    assert dot_products(np.full((1, 4), -1, np.int8), np.full((1, 4), 255), format="int8").wide == 4
+    with pytest.raises(ValueError, match="n_lanes must be an integer from 1 to 1024, not 1025"):
+        dot_products(np.zeros((1, 1025), int), np.zeros((1, 1025), int), format="int8")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from golden.core import hash_format
+from golden.spec.hash_bank_mapper import HASHES
 from golden.units.hash_bank_mapper import (
-    HASHES,
     BankMap,
     balance,
     bank_counts,
@@ -19,6 +19,7 @@ from golden.units.hash_bank_mapper import (
     sddmm_cycles,
     search_multiplier,
 )
+from hw.units.hash_bank_mapper import HashBankMapper
 
 
 def sizes(max_width):
@@ -122,16 +123,24 @@ def test_layout_gives_each_bank_one_row_of_a_group():
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"n_columns": 0, "n_banks": 1}, "n_columns must be at least 1, got 0"),
-        ({"n_columns": 8, "n_banks": 3}, "n_banks must be a power of two, got 3"),
-        ({"n_columns": 8, "n_banks": 4, "multiplier": 6}, "multiplier must be odd, got 6"),
-        ({"n_columns": 8, "n_banks": 4, "hash": "sha"}, "hash must be one of .*, got 'sha'"),
-        ({"n_columns": 8, "n_banks": 4, "hash": "range", "multiplier": 3}, "multiplier must be left out for hash"),
+        ({"n_columns": 0, "n_banks": 1}, "n_columns must be an integer from 1 to 65536, not 0"),
+        ({"n_columns": 65537, "n_banks": 1}, "n_columns must be an integer from 1 to 65536, not 65537"),
+        ({"n_columns": 8, "n_banks": 3}, "n_banks must be a power of two from 1 to 65536, not 3"),
+        ({"n_columns": 8, "n_banks": 4, "multiplier": 6}, "multiplier must be .* an odd integer .*, not 6"),
+        ({"n_columns": 8, "n_banks": 4, "hash": "sha"}, "hash must be one of .*, not 'sha'"),
+        ({"n_columns": 8, "n_banks": 4, "hash": "range", "multiplier": 3}, "multiplier must be none for hash range"),
     ],
 )
-def test_bad_maps_are_refused(values, message):
-    with pytest.raises(ValueError, match=message):
-        BankMap(**values)
+def test_refuses_what_the_hardware_refuses(values, message):
+    for cls in (BankMap, HashBankMapper):
+        with pytest.raises(ValueError, match=message):
+            cls(**values)
+
+
+def test_the_model_has_a_multiplier():
+    with pytest.raises(ValueError, match="multiplier must be a number in the model, not 'runtime'"):
+        BankMap(n_columns=8, n_banks=4, multiplier="runtime")
+    assert BankMap(n_columns=8, n_banks=4).multiplier == HashBankMapper(n_columns=8, n_banks=4).parameters.constant == 5
 
 
 def cycles_by_events(counts, run_ahead):

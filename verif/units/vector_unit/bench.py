@@ -5,8 +5,8 @@ from amaranth.hdl import Shape
 
 from golden.arith.floats import from_float64, word_type
 from golden.spec.formats import FORMATS, FP32
-from golden.spec.vector_operations import VectorOp
-from golden.units.vector_unit import ACCUMULATING_OPS, ADDING_OPS, Commands, Scope, VectorUnit
+from golden.spec.vector_operations import Scope, VectorOp
+from golden.units.vector_unit import ACCUMULATING_OPS, ADDING_OPS, Commands, VectorUnit
 from verif.bench.batch import Batch, Bench
 from verif.bench.packing import join, pack
 from verif.bench.tie_stimulus import fused_ties, square_ties

@@ -6,8 +6,8 @@ import pytest
 from golden.arith.elementwise import ELEMENTWISE_OPS, elementwise
 from golden.arith.floats import from_float64, is_nan, to_float64
 from golden.spec.formats import FORMATS, FP32
-from golden.spec.vector_operations import VectorOp
-from golden.units.vector_unit import ACCUMULATING_OPS, FUNCTIONS, Commands, Scope, VectorUnit
+from golden.spec.vector_operations import Scope, VectorOp
+from golden.units.vector_unit import ACCUMULATING_OPS, FUNCTIONS, Commands, VectorUnit
 
 
 def random_commands(rng, unit, n):

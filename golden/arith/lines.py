@@ -1,0 +1,15 @@
+"""The values of tables of straight lines (NumPy, exact)."""
+
+import numpy as np
+
+__all__ = ["evaluate"]
+
+
+def evaluate(table, argument):
+    """The exact values of a :class:`golden.spec.tables.LinearTable`: integers with ``value_fraction`` fraction bits."""
+    argument = np.asarray(argument, dtype=np.int64)
+    last = (1 << table.offset_width) - 1
+    index, offset = argument >> table.offset_width, argument & last
+    offset = last - offset if table.falling else offset
+    intercept = np.array(table.intercepts, dtype=np.int64)[index]
+    return (intercept << table.slope_shift) + np.array(table.slopes, dtype=np.int64)[index] * offset

@@ -1,0 +1,42 @@
+"""Parameters of the dot-product array and of its slices."""
+
+from dataclasses import dataclass
+
+from golden.spec.dot_product_unit import DotProductUnitParameters
+from golden.spec.formats import OPERAND_FORMATS
+from golden.spec.limits import MAX_SLOTS
+from golden.spec.parameters import choice, integer, power_of_two
+
+__all__ = ["DotProductArrayParameters", "DpuSliceParameters"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DpuSliceParameters(DotProductUnitParameters):
+    n_lanes: int = integer(16, low=1, high=1024, doc="products a beat")
+    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="of query and key")
+    n_slots: int = integer(16, low=1, high=MAX_SLOTS, doc="bits of a unit's part of a mask: columns divided by units")
+    max_beats: int = integer(2, low=1, high=1024, doc="beats a dot product, at most: head dimension divided by lanes")
+    weight_depth: int | None = integer(
+        None, low=1, high=1 << 22, doc="words a weight bank, of n_lanes elements; by default n_slots * max_beats"
+    )
+    query_beats: int | None = integer(
+        None, low=1, high=64, doc="beats a transfer of the query stream; by default 2 where max_beats allows"
+    )
+    run_ahead: int = integer(8, low=0, high=8, doc="rows that a unit may be ahead of the slowest one")
+
+    def check(self):
+        super().check()
+        if self.query_width > self.max_beats:
+            self.refuse("query_beats", f"at most max_beats={self.max_beats}")
+        if self.max_beats * self.n_lanes > self.term_limit:
+            self.refuse("max_beats", "no more than max_terms divided by n_lanes")
+
+    @property
+    def query_width(self):
+        """Beats in one transfer of the query stream, and in one word of the query ring."""
+        return self.query_beats or min(2, self.max_beats)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotProductArrayParameters(DpuSliceParameters):
+    n_units: int = power_of_two(4, low=2, high=64, doc="dot-product units, each with its weight bank")

@@ -1,0 +1,93 @@
+"""What the function units look up: exponential, reciprocal, reciprocal square root and GELU, for each format.
+
+GELU, with ``m`` in [1, 2) the significand and ``2**e`` the power of two of an argument's magnitude a, is even but for
+half of the argument: ``x * Phi(x) = x / 2 + a * (Phi(a) - 1/2)``. Up to 2 the tables hold the even part, divided by
+``2**e``. From 2 on they hold ``a * Phi(-a)``, which falls to nothing, divided by 2; it is what is left of a negative
+argument, and what a positive one lacks.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+from golden.spec.tables import LinearTable, line, read_for
+
+__all__ = [
+    "GELU_FRACTION",
+    "GELU_OCTAVES",
+    "GELU_TAIL_INDEX_WIDTH",
+    "ExponentialTables",
+    "GeluTables",
+    "exponential_tables",
+    "gelu_tables",
+    "reciprocal_root_table",
+    "reciprocal_table",
+]
+
+GELU_OCTAVES = 12
+"""Octaves below 2 that have lines; smaller arguments give half of the argument."""
+GELU_FRACTION = 17
+"""Fraction bits of what is looked up, after the line."""
+GELU_TAIL_INDEX_WIDTH = 6
+"""Bits of the fraction that choose the constant for arguments from 4 on."""
+
+
+@dataclass(frozen=True)
+class ExponentialTables:
+    """What exp needs besides its format: ``e**x = 2**(x * log2(e))``, the integer part gives the exponent."""
+
+    power: LinearTable
+    """2**f for f in [0, 1), fitted half a unit above f: the product is truncated, and so is its negative."""
+    top_exponent: int
+    """Arguments of 2**(top_exponent + 1) and more give infinity or zero."""
+    log2e_digits: tuple[tuple[int, int], ...]
+    """log2(e) * 2**product_fraction as signed powers of two."""
+    product_fraction: int = 14
+    """Fraction bits of significand * log2(e) that are kept."""
+    guard: int = 3
+    """Fraction bits that the addends of that product have beyond those that are kept."""
+    product_bias: int = 2
+    """What is added at the last of the guard bits, for what the addends have lost."""
+
+    def addends(self, fraction_width):
+        """``[(sign, shift), ...]``: the product is the sum of the significands shifted left (right if negative)."""
+        return [(sign, weight + self.guard - fraction_width) for sign, weight in self.log2e_digits]
+
+
+@dataclass(frozen=True)
+class GeluTables:
+    """What GELU looks up for one format."""
+
+    even: tuple[LinearTable, ...]
+    """``a * (Phi(a) - 1/2) / 2**e`` for e from 1 - GELU_OCTAVES to 0."""
+    rest: LinearTable
+    """``a * Phi(-a) / 2`` for a in [2, 4)."""
+    tail: tuple[int, ...]
+    """The same for a from 4 on, in steps of 1/16, with GELU_FRACTION fraction bits; zero after the last one."""
+
+
+@cache
+def exponential_tables(fmt):
+    """The tables of exp for a format."""
+    content = read_for("exponential", fmt)
+    return ExponentialTables(
+        line(content["power"]), content["top_exponent"], tuple(map(tuple, content["log2e_digits"]))
+    )
+
+
+@cache
+def reciprocal_table(fmt):
+    """2 / (1 + f), f the fraction of the significand."""
+    return line(read_for("reciprocal", fmt))
+
+
+@cache
+def reciprocal_root_table(fmt):
+    """2 / sqrt(m), m the significand in [1, 2) or, where the exponent is odd, in [2, 4)."""
+    return line(read_for("reciprocal_root", fmt))
+
+
+@cache
+def gelu_tables(fmt):
+    """The tables of GELU for a format. Lines are rounded down, so that they are fitted half a last place up."""
+    content = read_for("gelu", fmt)
+    return GeluTables(tuple(map(line, content["even"])), line(content["rest"]), tuple(content["tail"]))

@@ -1,0 +1,10 @@
+"""Limits that several blocks have."""
+
+MAX_INPUT_BITS = (1 << 16) - 2
+"""Amaranth numbers the input bits of a module, clock and reset included, with 16 bits."""
+
+MAX_SLOTS = 1 << 12
+"""Beats of a row, or bits of a bank's part of a mask row."""
+
+MAX_WORDS = 1 << 16
+"""Words of a memory of the core, whose addresses have 16 bits in a command."""

@@ -1,0 +1,75 @@
+"""Parameters, widths and tables of the softmax unit."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from golden.spec.formats import FP16
+from golden.spec.limits import MAX_SLOTS
+from golden.spec.parameters import Parameters, integer, power_of_two
+from golden.spec.tables import line, read
+
+FRAME_FRACTION = 14
+"""Fraction bits of a score in the frame: times the scale's power of two, in fixed point."""
+SCALE_FRACTION = 15
+"""Fraction bits of the scale's significand."""
+SCALE_EXPONENT_WIDTH, SCALE_BIAS = 4, 12
+"""The scale's exponent field, and its value for scales in [1, 2)."""
+WHOLE_WIDTH = 5
+"""Integer bits of an exponent to base two; the largest one stands for everything that is too small to count."""
+EXPONENT_FRACTION = 13
+"""Fraction bits of an exponent to base two: the difference from the maximum times the scale's significand."""
+EXPONENT_DROPPED, EXPONENT_CENTRE = 12, 5
+"""Columns that its multiplier leaves out, and what is added for them in units of the last column that is kept."""
+FRACTION = 13
+"""Fraction bits of the significands of an exponential and of a row's multiplier."""
+SUM_FRACTION = 26
+"""Fraction bits of the exponentials that are summed."""
+RECIPROCAL_ARGUMENT = 14
+"""Fraction bits of the sum that its reciprocal depends on."""
+PRODUCT_DROPPED, PRODUCT_CENTRE = 9, 4
+"""The same as for the exponent, for the multiplier that gives the probability."""
+MAX_ELEMENTS = 1 << 14
+"""Elements of a row up to which the error is within its bound, and sums fit."""
+
+ABSENT = (1 << WHOLE_WIDTH) - 1
+EXPONENT_GUARD = FRAME_FRACTION + SCALE_FRACTION - EXPONENT_DROPPED - EXPONENT_FRACTION
+PRODUCT_FRACTION = 2 * FRACTION - PRODUCT_DROPPED
+
+SCALE_WIDTH = SCALE_FRACTION + SCALE_EXPONENT_WIDTH
+"""Bits of a scale: the fraction, below the exponent."""
+FACTOR_WIDTH = FP16.width - 2
+"""Bits of a row's factor that are looked at: those of numbers below 2."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BanksParameters(Parameters):
+    n_banks: int = power_of_two(4, low=1, high=64, doc="banks, one score of each a beat")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowParameters(BanksParameters):
+    n_slots: int = integer(
+        16,
+        low=1,
+        high=MAX_SLOTS,
+        doc=f"beats that a row has at most, of n_banks elements; a row has at most {MAX_ELEMENTS} elements",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxUnitParameters(RowParameters):
+    def check(self):
+        if self.n_banks * self.n_slots > MAX_ELEMENTS:
+            self.refuse("n_slots", f"at most {MAX_ELEMENTS} divided by n_banks={self.n_banks}")
+
+
+@cache
+def power_table():
+    """2**f for f in [0, 1), fitted half a unit above f: that is the complement of a number that was rounded down."""
+    return line(read("softmax_power"))
+
+
+@cache
+def reciprocal_table():
+    """2 / (1 + f), fitted half a unit above f, which was rounded down, and half a unit up, as it will be itself."""
+    return line(read("softmax_reciprocal"))
