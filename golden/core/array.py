@@ -3,6 +3,7 @@
 import numpy as np
 
 from golden.core.memories import Kept, Words
+from golden.spec.commands import Projection
 from golden.spec.formats import FP16
 from golden.spec.sizes import words_for
 from golden.units.dot_product_unit import dot_products
@@ -68,11 +69,13 @@ def matmul(memories, command, rows):
     return {"array_beats": len(rows) * command.n_out * n_beats}
 
 
-def project(memories, command, to_keys):
+def project(memories, command, rows):
     """All rows times weights into the banks of keys or values; slots without a row get zeros, and so does the pad."""
     sizes = memories.sizes
-    rows = np.arange(command.n_rows)
-    memory, lanes = (memories.wmem, sizes.n_lanes) if to_keys else (memories.vmem, sizes.simd_lanes)
+    memory, lanes = {
+        Projection.KEYS: (memories.wmem, sizes.n_lanes),
+        Projection.VALUES: (memories.vmem, sizes.simd_lanes),
+    }[command.function]
     chunks, slots = words_for(command.n_out, lanes), sizes.slots_of(command.n_rows)
     product = _product(memories, command, rows).padded(chunks * lanes).reshape(len(rows), chunks, lanes)
     columns, exists = run_time_map(sizes, command.n_rows, command.multiplier).column(

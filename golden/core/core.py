@@ -13,12 +13,14 @@ from golden.core import vector as core_vector
 from golden.core.checks import Known, check
 from golden.core.memories import Memories, Words
 from golden.core.streams import TokenCompare, load, n_load_beats, store
-from golden.spec.commands import ErrorCode, Memory, Opcode, Projection
+from golden.spec.commands import ErrorCode, Memory, Opcode, Unit, form_of
 from golden.spec.counters import COUNTERS, DEPENDS_ON_TIME
+from golden.spec.operands import MaskRows
 
 __all__ = ["Core", "Refusal", "Run", "StoreBeats"]
 
-_MASKED = (Opcode.SDDMM, Opcode.SOFTMAX, Opcode.SPMM)
+_MEANINGS = {Unit.ARRAY: core_array, Unit.SOFTMAX: core_vector, Unit.VECTOR: core_vector}
+"""Where the function is that says what a command computes; it has the opcode's name in lower case."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ class Core:
             self.known.tokens = self.compare.tokens(beats[:needed], command.theta, command.has("restart"))
         else:
             load(self.memories, command, beats[:needed], self.known)
+            self.known.update(command)
         self._count(load_beats=needed)
         return needed
 
@@ -156,25 +159,19 @@ class Core:
         return words
 
     def _compute(self, command, number):
-        memories, known, opcode = self.memories, self.known, command.opcode
+        """Execute a command that processes rows: those of the token list, or all."""
+        memories, known, form = self.memories, self.known, form_of(command)
         rows = np.arange(command.n_rows)
         if command.has("gated"):
             rows = np.array(known.tokens, np.int64)
             self._count(skipped_rows=command.n_rows - len(rows))
-        if opcode in _MASKED:
-            bits = memories.mask_bits(command.mask, rows, self.sizes.slots_of(command.n_out))
-            if not bits.defined.all() and self.uncertain_from is None:
-                self.uncertain_from = number
-            step = {Opcode.SDDMM: core_array.sddmm, Opcode.SOFTMAX: core_vector.softmax, Opcode.SPMM: core_vector.spmm}
-            counts = step[opcode](memories, command, rows, bits.data)
-        elif opcode == Opcode.MATMUL:
-            counts = core_array.matmul(memories, command, rows)
-        elif opcode == Opcode.PROJECT:
-            counts = core_array.project(memories, command, command.function == Projection.KEYS)
-        else:
-            step = {Opcode.ELEMENTWISE: core_vector.elementwise, Opcode.LAYER_NORM: core_vector.layer_norm}
-            counts = step[opcode](memories, command, rows)
-        self._count(**counts)
-        if command.has("make_mask"):
-            known.mask_count[command.mask_out] = max(known.mask_count[command.mask_out], command.n_rows)
-            known.mass_count = max(known.mass_count, command.n_rows)
+        bits = []
+        for operand in form.reads:
+            if isinstance(operand, MaskRows):
+                number_of_mask = getattr(command, operand.number)
+                bits.append(memories.mask_bits(number_of_mask, rows, self.sizes.slots_of(command.n_out)))
+        if not all(words.defined.all() for words in bits) and self.uncertain_from is None:
+            self.uncertain_from = number
+        meaning = getattr(_MEANINGS[form.unit], form.opcode.name.lower())
+        self._count(**meaning(memories, command, rows, *(words.data for words in bits)))
+        known.update(command)

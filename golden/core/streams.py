@@ -38,7 +38,7 @@ def n_load_beats(command, sizes):
 
 
 def load(memories, command, beats, known):
-    """Put beats [n, row_word] into a memory, and note in ``known`` what is valid now."""
+    """Put beats [n, row_word] into a memory, or the token list into ``known``."""
     sizes, n_rows, function = memories.sizes, command.n_rows, command.function
     rows = np.arange(n_rows)
     if function == Memory.ROWS:
@@ -57,12 +57,10 @@ def load(memories, command, beats, known):
     elif function == Memory.MASK:
         bits = unpack_bits(beats.reshape(n_rows, -1), sizes.n_banks * sizes.key_slots)
         memories.mask[memories.mask_row_numbers(command.mask_out, rows)] = Words.known(bits, bool)
-        known.mask_count[command.mask_out] = n_rows
     elif function == Memory.TOKENS:
         known.tokens = [int(row) & ((1 << sizes.token_width) - 1) for row in beats[:, 0]]
     elif function == Memory.MASS:
         memories.mass[rows] = Words.known(beats[:, 0])
-        known.mass_count = n_rows
 
 
 def store(memories, command, known):

@@ -3,9 +3,9 @@
 import numpy as np
 
 from golden.arith.elementwise import elementwise as lane_operation
-from golden.core.checks import has_two_operands
 from golden.core.memories import Kept, Words
 from golden.core.spmm import spmm as spmm_rows
+from golden.spec.commands import Elementwise
 from golden.spec.formats import FP16
 from golden.spec.sizes import words_for
 from golden.spec.vector_operations import VectorOp
@@ -79,7 +79,7 @@ def elementwise(memories, command, rows):
     sizes = memories.sizes
     n = words_for(command.n_in, sizes.row_word) * sizes.row_word
     left = memories.rows(command.source, command.source_stride, rows, n)
-    if has_two_operands(command):
+    if Elementwise(command.function).n_operands == 2:
         right = memories.rows(command.source_2, command.source_2_stride, rows, n)
         value = lane_operation(VectorOp(command.function), left.data, right.data, left.data)
         result = Words(value.astype(np.uint16), left.defined & right.defined)

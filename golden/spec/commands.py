@@ -1,15 +1,19 @@
-"""The command set of the core: its one definition, from which decoder, assembler, documents and checks are made."""
+"""The command set of the core: its one definition, from which decoder, checks, assembler and documents are made.
+
+``COMMANDS``, at the end, is the table: a row says all of a command but its arithmetic.
+"""
 
 import enum
 from dataclasses import dataclass, fields
 
+from golden.spec.operands import Form, MaskRows, MassRows, Matrix, RoundUp, Slots, TokenList, Words, encoded
+
 __all__ = [
+    "COMMANDS",
     "COMMAND_WIDTH",
     "FIELDS",
     "FLAGS",
     "FLAG_DOC",
-    "LEGAL_FLAGS",
-    "USES",
     "WORDS",
     "Command",
     "Elementwise",
@@ -18,6 +22,11 @@ __all__ = [
     "Memory",
     "Opcode",
     "Projection",
+    "Unit",
+    "fields_of",
+    "flags_of",
+    "form_of",
+    "forms_of",
 ]
 
 
@@ -92,6 +101,15 @@ class Opcode(Documented):
     CTR = 11, "list the tokens of a latent from the load stream that changed by more than theta"
 
 
+class Unit(Documented):
+    """What executes a command; CLEAR is the controller's own."""
+
+    ARRAY = 0, "the dot-product units"
+    SOFTMAX = 1, "the softmax unit"
+    VECTOR = 2, "the vector unit and the layer-norm unit"
+    LOAD_STORE = 3, "the load and store streams; it works alone"
+
+
 class Memory(Documented):
     """Function of LOAD and STORE."""
 
@@ -102,7 +120,7 @@ class Memory(Documented):
     PROBABILITIES = 4, "probabilities: for each of n_rows words one beat, element v of it in bank v"
     MASK = 5, "rows of a mask in hash order, bit v * key_slots + a for slot a of bank v; beats hold them from bit 0 on"
     TOKENS = 6, "token list: an entry a beat; STORE sends their number before them and ignores n_rows"
-    MASS = 7, "kept mass of each row: a row a beat"
+    MASS = 7, "retained mass of each row: a row a beat"
     COUNTERS = 8, "counters, store only: one a beat; n_rows is ignored, and these beats are not counted"
 
 
@@ -137,13 +155,13 @@ FLAG_DOC = {
     "gated": "only the rows of the token list, in its order",
     "bias": "the weights have one more beat, whose lane 0 is added",
     "make_mask": "write mask_out, the elements that are theta or more, and the mass that each row keeps",
-    "use_mass": "multiply each row with its kept mass",
+    "use_mass": "multiply each row with its retained mass",
     "restart": "every token counts as changed",
 }
 
 
 class ErrorCode(Documented):
-    """Why a command was refused: the first reason in this order. :mod:`golden.core.checks` has the conditions."""
+    """Why a command was refused: the first reason in this order, found by :mod:`golden.core.checks`."""
 
     NONE = 0, "no command was refused"
     UNKNOWN_OPCODE = 1, "no such opcode"
@@ -153,7 +171,7 @@ class ErrorCode(Documented):
     OVERLAP = 5, "source and destination share words, from first to last, or are the same mask"
     MASK_MISSING = 6, "rows of the mask were never written"
     TOKENS_MISSING = 7, "there is no token list, or it has more than n_rows entries, or one beyond n_rows"
-    MASS_MISSING = 8, "kept masses were never written"
+    MASS_MISSING = 8, "rows of the retained mass were never written"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,50 +219,158 @@ class Command:
 
 assert [item.name for item in FIELDS] == [item.name for item in fields(Command)]
 
-_MATRIX_IN = ("source", "source_stride")
-_MATRIX_OUT = ("destination", "destination_stride")
-USES = {
-    Opcode.CLEAR: ("function",),
-    Opcode.LOAD: ("function", "mask_out", "n_rows", "n_in", *_MATRIX_OUT, "bank_address"),
-    Opcode.STORE: ("function", "mask", "n_rows", "n_in", *_MATRIX_IN),
-    Opcode.MATMUL: ("flags", "n_rows", "n_in", "n_out", *_MATRIX_IN, *_MATRIX_OUT, "bank_address"),
-    Opcode.PROJECT: (
-        "function",
-        "flags",
-        "n_rows",
-        "n_in",
-        "n_out",
-        "multiplier",
-        *_MATRIX_IN,
-        "destination",
-        "bank_address",
-    ),
-    Opcode.SDDMM: ("flags", "mask", "n_rows", "n_in", "n_out", *_MATRIX_IN, "destination", "bank_address"),
-    Opcode.SOFTMAX: ("flags", "mask", "mask_out", "n_rows", "n_out", "source", "destination", "theta", "scale"),
-    Opcode.SPMM: ("flags", "mask", "n_rows", "n_in", "n_out", "source", *_MATRIX_OUT, "bank_address"),
-    Opcode.ELEMENTWISE: (
-        "function",
-        "flags",
-        "n_rows",
-        "n_in",
-        *_MATRIX_IN,
-        "source_2",
-        "source_2_stride",
-        *_MATRIX_OUT,
-    ),
-    Opcode.LAYER_NORM: ("flags", "n_rows", "n_in", *_MATRIX_IN, "source_2", "source_2_stride", *_MATRIX_OUT, "scale"),
-    Opcode.CTR: ("flags", "theta"),
-}
-"""Which fields each opcode reads."""
+_TOKENS, _DIM, _HEAD, _ANY = (1, "max_tokens"), (1, "max_dim"), (1, "max_head_dim"), (1, None)
+_WEIGHTS = Words("wmem", "bank_address", (RoundUp("n_in", "n_lanes", flag="bias"), RoundUp("n_out", "n_banks")))
+"""Bounds, lengths and operands that several commands have."""
 
-LEGAL_FLAGS = {
-    Opcode.MATMUL: ("gated", "bias"),
-    Opcode.PROJECT: ("bias",),
-    Opcode.SDDMM: ("gated",),
-    Opcode.SOFTMAX: ("gated", "make_mask", "use_mass"),
-    Opcode.SPMM: ("gated",),
-    Opcode.ELEMENTWISE: ("gated",),
-    Opcode.LAYER_NORM: ("gated",),
-    Opcode.CTR: ("restart",),
-}
-"""Which flags each opcode has; the others have none."""
+
+def _transfer(opcode, memory, bounds, **operands):
+    unit = Unit.LOAD_STORE
+    return Form(opcode=opcode, functions=(memory,), unit=unit, is_transfer=True, bounds=bounds, **operands)
+
+
+def _load(memory, *writes, **bounds):
+    return _transfer(Opcode.LOAD, memory, bounds, writes=writes)
+
+
+def _store(memory, *reads, **bounds):
+    return _transfer(Opcode.STORE, memory, bounds, reads=reads)
+
+
+COMMANDS = (
+    Form(opcode=Opcode.CLEAR, functions=(0, 1)),
+    _load(Memory.ROWS, Matrix("destination", "n_in"), n_rows=_TOKENS, n_in=_DIM),
+    _load(Memory.WEIGHTS, Words("wmem", "bank_address", ("n_rows",)), n_rows=_ANY),
+    _load(Memory.VALUES, Words("vmem", "bank_address", ("n_rows",)), n_rows=_ANY),
+    _load(Memory.SCORES, Words("scores", "destination", ("n_rows",)), n_rows=_ANY),
+    _load(Memory.PROBABILITIES, Words("probabilities", "destination", ("n_rows",)), n_rows=_ANY),
+    _load(Memory.MASK, MaskRows("mask_out"), n_rows=_TOKENS),
+    _load(Memory.TOKENS, TokenList(), n_rows=(0, "max_tokens")),
+    _load(Memory.MASS, MassRows(), n_rows=_TOKENS),
+    _store(Memory.ROWS, Matrix("source", "n_in"), n_rows=_TOKENS, n_in=_DIM),
+    _store(Memory.SCORES, Words("scores", "source", ("n_rows",)), n_rows=_ANY),
+    _store(Memory.PROBABILITIES, Words("probabilities", "source", ("n_rows",)), n_rows=_ANY),
+    _store(Memory.MASK, MaskRows("mask"), n_rows=_TOKENS),
+    _store(Memory.TOKENS, TokenList()),
+    _store(Memory.MASS, MassRows(), n_rows=_TOKENS),
+    _store(Memory.COUNTERS),
+    Form(
+        opcode=Opcode.MATMUL,
+        unit=Unit.ARRAY,
+        flags=("gated", "bias"),
+        bounds={"n_rows": _TOKENS, "n_in": _DIM, "n_out": _DIM},
+        reads=(Matrix("source", "n_in", chained=True), _WEIGHTS),
+        writes=(Matrix("destination", "n_out", chained=True),),
+    ),
+    Form(
+        opcode=Opcode.PROJECT,
+        functions=(Projection.KEYS,),
+        unit=Unit.ARRAY,
+        flags=("bias",),
+        bounds={"n_rows": _TOKENS, "n_in": _DIM, "n_out": _HEAD},
+        reads=(Matrix("source", "n_in"), _WEIGHTS),
+        writes=(Words("wmem", "destination", (RoundUp("n_out", "n_lanes"), Slots("n_rows"))),),
+        values=("multiplier",),
+    ),
+    Form(
+        opcode=Opcode.PROJECT,
+        functions=(Projection.VALUES,),
+        unit=Unit.ARRAY,
+        flags=("bias",),
+        bounds={"n_rows": _TOKENS, "n_in": _DIM, "n_out": _HEAD},
+        reads=(Matrix("source", "n_in"), _WEIGHTS),
+        writes=(Words("vmem", "destination", (RoundUp("n_out", "simd_lanes"), Slots("n_rows"))),),
+        values=("multiplier",),
+    ),
+    Form(
+        opcode=Opcode.SDDMM,
+        unit=Unit.ARRAY,
+        flags=("gated",),
+        bounds={"n_rows": _TOKENS, "n_in": _HEAD, "n_out": _TOKENS},
+        reads=(
+            MaskRows("mask"),
+            Matrix("source", "n_in", chained=True),
+            Words("wmem", "bank_address", (RoundUp("n_in", "n_lanes"), Slots("n_out"))),
+        ),
+        writes=(encoded("scores", "destination"),),
+    ),
+    Form(
+        opcode=Opcode.SOFTMAX,
+        unit=Unit.SOFTMAX,
+        flags=("gated", "make_mask", "use_mass"),
+        exclusive_flags=("make_mask", "use_mass"),
+        bounds={"n_rows": _TOKENS, "n_out": _TOKENS},
+        reads=(MaskRows("mask"), encoded("scores", "source"), MassRows(flag="use_mass")),
+        writes=(
+            encoded("probabilities", "destination"),
+            MaskRows("mask_out", flag="make_mask"),
+            MassRows(flag="make_mask"),
+        ),
+        values=("theta", "scale"),
+    ),
+    Form(
+        opcode=Opcode.SPMM,
+        unit=Unit.VECTOR,
+        flags=("gated",),
+        bounds={"n_rows": _TOKENS, "n_in": _HEAD, "n_out": _TOKENS},
+        reads=(
+            MaskRows("mask"),
+            encoded("probabilities", "source"),
+            Words("vmem", "bank_address", (RoundUp("n_in", "simd_lanes"), Slots("n_out"))),
+        ),
+        writes=(Matrix("destination", "n_in", chained=True),),
+    ),
+    Form(
+        opcode=Opcode.ELEMENTWISE,
+        functions=tuple(item for item in Elementwise if item.n_operands == 2),
+        unit=Unit.VECTOR,
+        flags=("gated",),
+        bounds={"n_rows": _TOKENS, "n_in": _DIM},
+        reads=(Matrix("source", "n_in", chained=True), Matrix("source_2", "n_in", stride_may_be_0=True)),
+        writes=(Matrix("destination", "n_in", chained=True),),
+    ),
+    Form(
+        opcode=Opcode.ELEMENTWISE,
+        functions=tuple(item for item in Elementwise if item.n_operands == 1),
+        unit=Unit.VECTOR,
+        flags=("gated",),
+        bounds={"n_rows": _TOKENS, "n_in": _DIM},
+        reads=(Matrix("source", "n_in", chained=True),),
+        writes=(Matrix("destination", "n_in", chained=True),),
+    ),
+    Form(
+        opcode=Opcode.LAYER_NORM,
+        unit=Unit.VECTOR,
+        flags=("gated",),
+        bounds={"n_rows": _TOKENS, "n_in": _DIM},
+        reads=(Matrix("source", "n_in", chained=True), Matrix("source_2", "n_in", n_rows=2)),
+        writes=(Matrix("destination", "n_in", chained=True),),
+        values=("scale",),
+    ),
+    Form(opcode=Opcode.CTR, unit=Unit.LOAD_STORE, flags=("restart",), writes=(TokenList(),), values=("theta",)),
+)
+"""The command table: one :class:`golden.spec.operands.Form` a row. Gamma and beta are two rows of one matrix."""
+
+
+def forms_of(opcode):
+    """The rows of the table for an opcode."""
+    return [form for form in COMMANDS if form.opcode == opcode]
+
+
+def form_of(command):
+    """The row of the table that a command follows; None if there is none for its opcode and function."""
+    return next((form for form in forms_of(command.opcode) if form.has_function(command.function)), None)
+
+
+def flags_of(opcode):
+    """Names of the flags that an opcode has."""
+    return forms_of(opcode)[0].flags
+
+
+def fields_of(opcode):
+    """Names of the fields that an opcode uses, in the order of ``FIELDS``; all others are ignored."""
+    forms = forms_of(opcode)
+    names = set().union(*(form.fields for form in forms))
+    names |= {"function"} if forms[0].functions else set()
+    names |= {"flags"} if forms[0].flags else set()
+    return tuple(item.name for item in FIELDS if item.name in names)

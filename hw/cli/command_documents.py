@@ -2,22 +2,23 @@
 
 from tabulate import tabulate
 
-from golden.core import checks as core_checks
 from golden.spec.commands import (
     COMMAND_WIDTH,
     FIELDS,
     FLAG_DOC,
     FLAGS,
-    LEGAL_FLAGS,
-    USES,
     WORDS,
     Elementwise,
     ErrorCode,
     Memory,
     Opcode,
     Projection,
+    Unit,
+    fields_of,
+    flags_of,
 )
 from golden.spec.counters import COUNTER_WIDTH, COUNTERS, DEPENDS_ON_TIME
+from hw.cli.operand_documents import bounds_rows, chain_rows, operand_rows
 
 __all__ = ["HEADER", "MARKDOWN", "c_header", "documents", "markdown"]
 
@@ -52,10 +53,40 @@ store streams. All numbers are FP16. A matrix in IMEM has row r from word `first
   word on, row after row in the order in which rows were processed, in a row by rising slot.
 """
 
-_AFTER_ERRORS = """\
-A refused command changes nothing. The core then takes and drops commands until a CLEAR, and tells the error code and
-the command's number, counted from reset. The conditions, one by one:
+_OPERANDS = """\
+What a command reads and writes. A memory with banks has the words in each bank. Of IMEM the extent of an operand is
+from its first word to its last one, what lies between its rows included; gated commands have the extents of all
+`n_rows` rows, scores and probabilities those of a mask of ones. slots(n) is the s of keys and values above.
+"""
 
+_BOUNDS = """\
+T = max_tokens, D = max_head_dim, M = max_dim; both bounds are legal.
+"""
+
+_CONDITIONS = """\
+The core looks for the reasons in this order. A reason is looked for only if none before it was found.
+
+- **UNKNOWN_FUNCTION**: a function that the opcode does not have, or a flag that it does not have, also of the bits
+  that no flag has; `make_mask` and `use_mass` together. The function of an opcode without functions is ignored.
+- **SIZE**: what the table of sizes says.
+- **RANGE**: an operand ends beyond its memory.
+- **OVERLAP**: what is read and what is written share a word of one memory, or `mask` = `mask_out` with `make_mask`.
+- **MASK_MISSING**: of a mask that is read, rows 0 to `n_rows` - 1 are not all there (of mask 0: its row); or of
+  `mask_out`, with `make_mask` and `gated`, as rows that are not listed stay as they are.
+- **TOKENS_MISSING**: with `gated`, and for STORE TOKENS: there is no list. With `gated`: it has more than `n_rows`
+  entries, or one that is `n_rows` or more.
+- **MASS_MISSING**: of a retained mass that is read, rows 0 to `n_rows` - 1 are not all there; or, with `make_mask` and
+  `gated`, of the one that is written.
+
+A refused command changes nothing. The core then takes and drops commands until a CLEAR, and tells the error code and
+the command's number, counted from reset.
+"""
+
+_CHAINS = """\
+A command begins when all before it are done, or earlier if it joins the chain of those at work: it processes the same
+rows as the command before it (`n_rows` and `gated` are equal; a token list must be ascending) and takes, row by row,
+what that one writes. What it writes must not be read or written by any command of the chain, and its second operand
+not be written by one. LOAD, STORE, CTR and PROJECT take no part. Rows are handed over in these memories:
 """
 
 
@@ -71,8 +102,8 @@ def markdown():
     ]
     rows = []
     for opcode in Opcode:
-        flags = ", ".join(f"`{name}`" for name in LEGAL_FLAGS.get(opcode, ()))
-        used = ", ".join(f"`{name}`" for name in USES[opcode] if name != "flags")
+        flags = ", ".join(f"`{name}`" for name in flags_of(opcode))
+        used = ", ".join(f"`{name}`" for name in fields_of(opcode) if name != "flags")
         rows.append([opcode.value, f"`{opcode.name}`", opcode.doc, used, flags])
     sections.append(_section("Opcodes", ["", "opcode", "what it does", "fields", "flags"], rows))
     for functions, title in _FUNCTIONS.items():
@@ -80,10 +111,14 @@ def markdown():
         sections.append(_section(title, ["", "function", "meaning"], rows))
     rows = [[value, f"`{name}`", FLAG_DOC[name]] for name, value in FLAGS.items()]
     sections.append(_section("Flags", ["bit", "flag", "meaning"], rows))
+    sections.append(_section("Operands", ["command", "unit", "reads", "writes"], operand_rows(), _OPERANDS))
+    headers = ["command", "`n_rows`", "`n_in`", "`n_out`", "strides and masks"]
+    sections.append(_section("Sizes", headers, bounds_rows(), _BOUNDS))
+    headers = ["memory", "handed over by", "taken by", "equal"]
+    sections.append(_section("Chains", headers, chain_rows(), _CHAINS))
     rows = [[code.value, f"`{code.name}`", code.doc] for code in ErrorCode]
     sections.append(_section("Errors", ["", "error", "the first of these reasons"], rows))
-    conditions = core_checks.__doc__.split("\n", 2)[2].strip()
-    sections.append(f"{_AFTER_ERRORS}```text\n{conditions}\n```\n")
+    sections.append(_CONDITIONS)
     rows = [
         [number, f"`{name}`", text, "yes" if name in DEPENDS_ON_TIME else "no"]
         for number, (name, text) in enumerate(COUNTERS.items())
@@ -93,9 +128,10 @@ def markdown():
     return "\n".join(sections)
 
 
-def _section(title, headers, rows):
+def _section(title, headers, rows, text=""):
     rows = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
-    return f"## {title}\n\n{tabulate(rows, headers=headers, tablefmt='github', disable_numparse=True)}\n"
+    table = tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True)
+    return "\n".join([f"## {title}\n", *([text] if text else []), f"{table}\n"])
 
 
 def c_header():
@@ -114,6 +150,7 @@ def c_header():
         "opcode": Opcode,
         "memory": Memory,
         "projection": Projection,
+        "unit": Unit,
         "elementwise": Elementwise,
         "error": ErrorCode,
     }

@@ -229,7 +229,7 @@ class ArrayProgram:
             "destination": destination,
             "bank_address": bank_address,
         }
-        core_array.project(self.memories, Command(**command), to_keys=not values)
+        core_array.project(self.memories, Command(**command), np.arange(n_rows))
         self._keys = destination, n_rows, n_out, not values
         rows = [[] for _ in range(n_rows)]
         if values:

@@ -11,7 +11,7 @@ from cocotb.triggers import Timer
 from golden.core.checks import Known, check, extents
 from golden.spec.commands import ErrorCode
 from golden.spec.sizes import CoreSizes
-from hw.top.controller.command_checker import EXTENT, known_state
+from hw.top.controller.command_checker import EXTENT, checked_state
 from hw.top.parameters import CoreParameters
 from verif.bench.endpoints import word
 from verif.core.random_commands import random_command
@@ -32,7 +32,7 @@ async def refuse(dut):
     parameters = CoreParameters(**job["parameters"])
     sizes = CoreSizes(**job["parameters"])
     rng = np.random.default_rng(job["seed"])
-    layout = known_state(parameters)
+    layout = checked_state(parameters)
     counts = {"failed": [], "checked": 0, "codes": {code.name: 0 for code in ErrorCode}}
 
     async def clock():
@@ -41,14 +41,14 @@ async def refuse(dut):
         await Timer(5, "ns")
         dut.clk.value = 0
 
-    dut.clk.value, dut.rst.value, dut.start.value, dut.command.value, dut.known.value = 0, 1, 0, 0, 0
+    dut.clk.value, dut.rst.value, dut.start.value, dut.command.value, dut.state.value = 0, 1, 0, 0, 0
     await clock()
     dut.rst.value = 0
     for _ in range(job["commands"]):
         command, known = random_command(rng, sizes), random_known(rng, sizes)
         tokens = known.tokens or []
         dut.command.value = command.encode()
-        dut.known.value = (
+        dut.state.value = (
             layout.const(
                 {
                     "mask_rows": known.mask_count,
@@ -74,7 +74,11 @@ async def refuse(dut):
         wanted = [int(expected)]
         if expected == ErrorCode.NONE:
             parts = [part for part in extents(command, sizes) if part.memory == "imem"]
-            for port, written, place in (("reads", False, 0), ("second_reads", False, 1), ("writes", True, 0)):
+            for port, written, place in (
+                ("source_extent", False, 0),
+                ("source_2_extent", False, 1),
+                ("destination_extent", True, 0),
+            ):
                 extent = EXTENT.from_bits(word(getattr(dut, port)))
                 chosen = [part for part in parts if part.is_written == written][place : place + 1]
                 found.append([extent.is_used, extent.first, extent.end] if extent.is_used else None)

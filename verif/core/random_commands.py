@@ -1,6 +1,6 @@
 """Random commands, most of which are nearly right, so that every reason to refuse one comes first now and then."""
 
-from golden.spec.commands import FLAGS, LEGAL_FLAGS, Command, Elementwise, Memory, Opcode
+from golden.spec.commands import FLAGS, Command, Elementwise, Memory, Opcode, flags_of
 
 __all__ = ["random_command"]
 
@@ -20,7 +20,7 @@ def random_command(rng, sizes):
         return int(rng.integers(0, 65536) if kind < 0.03 else 0 if kind < 0.3 else rng.integers(0, max(1, depth // 2)))
 
     opcode = int(rng.integers(0, 256)) if rng.random() < 0.03 else int(rng.choice(list(Opcode)))
-    legal = LEGAL_FLAGS.get(opcode, ()) if opcode in list(Opcode) else ()
+    legal = flags_of(opcode) if opcode in list(Opcode) else ()
     flags = sum(FLAGS[name] for name in legal if rng.random() < 0.4)
     if rng.random() < 0.03:
         flags ^= 1 << int(rng.integers(0, 8))

@@ -4,7 +4,6 @@ import numpy as np
 
 from golden.core import vector as core_vector
 from golden.core.bitmap_scanner import walk
-from golden.core.checks import has_two_operands
 from golden.core.memories import Memories, Words
 from golden.spec.commands import FLAGS, Command, Elementwise, Opcode
 from golden.spec.sizes import words_for
@@ -311,7 +310,7 @@ class VectorProgram:
         n_words = words_for(n_in, word)
         function = int(rng.choice(list(Elementwise))) if function is None else function
         beside = bool(rng.integers(2)) if beside is None else beside
-        is_pair = has_two_operands(Command(opcode=Opcode.ELEMENTWISE, function=function))
+        is_pair = Elementwise(function).n_operands == 2
         n_rows, (target, left, right) = self._places(
             min(n_rows or int(rng.integers(1, p.max_tokens + 1)), p.max_tokens), n_words, 3
         )

@@ -3,36 +3,59 @@
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from golden.spec.commands import FLAGS, Opcode
+from golden.spec.commands import COMMANDS, FLAGS
+from golden.spec.operands import DEPTH, Matrix
 from hw.lib.block import Block
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.command_checker import EXTENT
+from hw.top.controller.command_decoder import CommandDecoder, any_term
 
-__all__ = ["ChainingChecker"]
+__all__ = ["REUSED", "ChainingChecker", "users_of"]
 
-_PRODUCERS = (Opcode.MATMUL, Opcode.SPMM, Opcode.ELEMENTWISE, Opcode.LAYER_NORM)
-_CONSUMERS = (Opcode.MATMUL, Opcode.SDDMM, Opcode.ELEMENTWISE, Opcode.LAYER_NORM)
+
+def _writers(memory):
+    """Rows of the command table that may join a chain and write a memory."""
+    return [form for form in COMMANDS if form.chained(form.reads) and form.of_memory(memory)[1]]
+
+
+REUSED = tuple(memory for memory in DEPTH if memory != "imem" and _writers(memory))
+"""Memories that a command of a chain may write; of IMEM the words are compared, of these the users."""
+
+
+def users_of(memory):
+    """Rows of the command table that may be using such a memory when the next command is about to write it."""
+    units = {form.unit for form in _writers(memory)}
+    return [form for form in COMMANDS if any(form.of_memory(memory)) and not form.is_transfer and {form.unit} != units]
+
+
+def _chained(memory, is_written):
+    """Operands whose rows are handed over, or taken: one for each place in the command, and the rows of the table."""
+    found = {}
+    for form in COMMANDS:
+        operand = form.chained(form.of_memory(memory)[is_written])
+        if operand is not None:
+            found.setdefault(operand.base, (operand, []))[1].append(form)
+    return found.values()
 
 
 class ChainingChecker(Block):
     """Commands that work at the same time are a chain: each reads, row by row, what the one before it writes.
 
-    A command may join if it processes the same rows as the one before and reads its result (scores by SOFTMAX,
-    probabilities by SPMM, a matrix in IMEM by its first operand), and if what it writes is neither read nor written
-    by any other command of the chain, nor its second operand written. Ranges of IMEM are taken together, from the
-    first to the last word that the chain reads, and that it writes; so now and then a command waits without need.
+    A command may join if it processes the same rows as the one before and reads its result (the operands that the
+    command table calls chained), and if what it writes is neither read nor written by any other command of the chain,
+    nor its second operand written. Ranges of IMEM are taken together, from the first to the last word that the chain
+    reads, and that it writes; so now and then a command waits without need.
     """
 
     members_doc = {
         "command": "the command that asks",
-        "reads": "words of IMEM that it reads as rows",
-        "second_reads": "words of IMEM that it reads as second operands",
-        "writes": "words of IMEM that it writes",
+        "source_extent": "words of IMEM that it reads as rows",
+        "source_2_extent": "words of IMEM that it reads as second operands",
+        "destination_extent": "words of IMEM that it writes",
         "tokens_ascending": "no row comes twice in the token list",
         "begin": "the command begins, and the core was idle",
         "join": "the command begins, and joins the chain",
-        "softmax_busy": "a SOFTMAX is at work",
-        "spmm_busy": "an SPMM is at work",
+        **{f"{memory}_in_use": f"a command at work uses the {memory}" for memory in REUSED},
         "fits": "the command may join, as far as its rows and its words are concerned",
     }
 
@@ -40,62 +63,64 @@ class ChainingChecker(Block):
     def members(p):
         return {
             "command": In(COMMAND_LAYOUT),
-            "reads": In(EXTENT),
-            "second_reads": In(EXTENT),
-            "writes": In(EXTENT),
+            "source_extent": In(EXTENT),
+            "source_2_extent": In(EXTENT),
+            "destination_extent": In(EXTENT),
             "tokens_ascending": In(1),
             "begin": In(1),
             "join": In(1),
-            "softmax_busy": In(1),
-            "spmm_busy": In(1),
+            **{f"{memory}_in_use": In(1) for memory in REUSED},
             "fits": Out(1),
         }
 
     def circuit(self):
         m = Module()
         command = self.command
-        before = Signal(COMMAND_LAYOUT)
-        before_end = Signal(17)
+        previous = Signal(COMMAND_LAYOUT)
+        previous_end = Signal(17)
         with m.If(self.begin | self.join):
-            m.d.sync += [before.eq(command), before_end.eq(self.writes.end)]
-        both = self._union(m, "both_read", self.reads, self.second_reads)
-        read, written = (self._hull(m, name, extent) for name, extent in (("read", both), ("written", self.writes)))
+            m.d.sync += [previous.eq(command), previous_end.eq(self.destination_extent.end)]
+        self._previous, self._previous_end = previous, previous_end
+        self._decoder = CommandDecoder(m, command)
+        self._previous_decoder = CommandDecoder(m, previous, prefix="previous_")
 
-        def one_of(opcode, codes):
-            result = opcode == codes[0]
-            for code in codes[1:]:
-                result = result | (opcode == code)
-            return result
-
+        read = self._union(m, "both_read", self.source_extent, self.source_2_extent)
+        chain_read, chain_written = self._hull(m, "read", read), self._hull(m, "written", self.destination_extent)
         gated = FLAGS["gated"]
         same_rows = (
-            (before.n_rows == command.n_rows)
-            & (((before.flags ^ command.flags) & gated) == 0)
+            (previous.n_rows == command.n_rows)
+            & (((previous.flags ^ command.flags) & gated) == 0)
             & (((command.flags & gated) == 0) | self.tokens_ascending)
         )
-        same_kept = (
-            (before.destination == command.source) & (before.mask == command.mask) & (before.n_out == command.n_out)
+        # What users of a memory read may be overwritten only when they are done.
+        overwrites = any_term(
+            self._decoder.any_of(_writers(memory)) & getattr(self, f"{memory}_in_use") for memory in REUSED
         )
-        same_matrix = (
-            (before.destination == command.source)
-            & (before.destination_stride == command.source_stride)
-            & (self.reads.end <= before_end)
-        )
-        softmax = (before.opcode == Opcode.SDDMM) & (command.opcode == Opcode.SOFTMAX) & same_kept & ~self.spmm_busy
-        spmm = (before.opcode == Opcode.SOFTMAX) & (command.opcode == Opcode.SPMM) & same_kept
-        # Scores may be written anew only when nobody reads the old ones.
-        overwrites_scores = (command.opcode == Opcode.SDDMM) & self.softmax_busy
-        rows = one_of(before.opcode, _PRODUCERS) & one_of(command.opcode, _CONSUMERS) & same_matrix & ~overwrites_scores
         conflict = Signal()
         m.d.comb += [
             conflict.eq(
-                self._meet(self.writes, read)
-                | self._meet(self.writes, written)
-                | self._meet(self.second_reads, written)
+                self._meet(self.destination_extent, chain_read)
+                | self._meet(self.destination_extent, chain_written)
+                | self._meet(self.source_2_extent, chain_written)
             ),
-            self.fits.eq(same_rows & (softmax | spmm | rows) & ~conflict),
+            self.fits.eq(same_rows & any_term(map(self._reads_result, DEPTH)) & ~overwrites & ~conflict),
         ]
         return m
+
+    def _reads_result(self, memory):
+        """The command takes rows of a memory, the one before hands them over, and these lie where the command reads."""
+        terms = []
+        for result, giving in _chained(memory, is_written=True):
+            for source, taking in _chained(memory, is_written=False):
+                is_same = self._previous[result.base] == self.command[source.base]
+                if isinstance(source, Matrix):
+                    is_same &= self._previous[result.stride] == self.command[source.stride]
+                    is_same &= getattr(self, f"{source.base}_extent").end <= self._previous_end
+                else:
+                    for name in source.layout:
+                        is_same &= self._previous[name] == self.command[name]
+                terms.append(self._previous_decoder.any_of(giving) & self._decoder.any_of(taking) & is_same)
+        return any_term(terms)
 
     def _hull(self, m, name, extent):
         """All words that the chain reads, or writes, from the first to the last one."""

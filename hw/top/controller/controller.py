@@ -1,42 +1,24 @@
 """Controller: takes commands in order, checks them, starts each on its unit as soon as that is safe."""
 
-import enum
-
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.spec.commands import FLAGS, ErrorCode, Memory, Opcode
+from golden.spec.commands import COMMANDS, FLAGS, ErrorCode, Opcode, Unit
+from golden.spec.operands import MaskRows, MassRows
 from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.controller.chaining import ChainingChecker
-from hw.top.controller.command_checker import CommandChecker, known_state
+from hw.top.controller.chaining import REUSED, ChainingChecker, users_of
+from hw.top.controller.command_checker import CommandChecker, checked_state
+from hw.top.controller.command_decoder import CommandDecoder, any_term
 from hw.top.parameters import CommandLimits, CorePart
 
 __all__ = ["Controller", "Unit"]
 
 
-class Unit(enum.IntEnum):
-    """Who carries a command out."""
-
-    ARRAY = 0
-    SOFTMAX = 1
-    VECTOR = 2
-    LOAD_STORE = 3
-
-
-_UNIT_OF = {
-    Opcode.LOAD: Unit.LOAD_STORE,
-    Opcode.STORE: Unit.LOAD_STORE,
-    Opcode.CTR: Unit.LOAD_STORE,
-    Opcode.MATMUL: Unit.ARRAY,
-    Opcode.PROJECT: Unit.ARRAY,
-    Opcode.SDDMM: Unit.ARRAY,
-    Opcode.SOFTMAX: Unit.SOFTMAX,
-    Opcode.SPMM: Unit.VECTOR,
-    Opcode.ELEMENTWISE: Unit.VECTOR,
-    Opcode.LAYER_NORM: Unit.VECTOR,
-}
+def _forms_of(unit):
+    """The rows of the command table that a unit executes."""
+    return [form for form in COMMANDS if form.unit == unit]
 
 
 class Controller(CorePart):
@@ -101,35 +83,33 @@ class Controller(CorePart):
         m = Module()
         m.submodules.checker = checker = CommandChecker.for_core(self.parameters)
         m.submodules.chain = chain = ChainingChecker()
-        known = self._know(m)
+        state = self._written_state(m)
 
         # The one that is checked, and then waits for its turn; whatever the stream shows while no beat is valid.
         command = Signal(COMMAND_LAYOUT, reset_less=True)
+        decoder = CommandDecoder(m, command)
         number = Signal(32)
         error, error_command = Signal(4), Signal(32)
         unit = Signal(range(len(Unit)))
-        for opcode, owner in _UNIT_OF.items():
-            with m.If(command.opcode == opcode):
-                m.d.comb += unit.eq(owner)
-        is_clear = Signal()
-        goes, joins = Signal(), Signal()
+        m.d.comb += unit.eq(decoder.choose([(_forms_of(owner), owner) for owner in Unit]))
+        is_clear = decoder.is_opcode(Opcode.CLEAR)
+        issue, joins = Signal(), Signal()
         busy = Array(Signal(name=f"{owner.name.lower()}_is_busy") for owner in Unit)
-        nobody_works = Signal()
+        all_idle = Signal()
         m.d.comb += [
-            is_clear.eq(command.opcode == Opcode.CLEAR),
-            nobody_works.eq(~Cat(*busy).any()),
-            joins.eq(chain.fits & ~nobody_works & ~busy[unit] & ~busy[Unit.LOAD_STORE]),
+            all_idle.eq(~Cat(*busy).any()),
+            joins.eq(chain.fits & ~all_idle & ~busy[unit] & ~busy[Unit.LOAD_STORE]),
             checker.command.eq(command),
-            checker.known.eq(known),
+            checker.state.eq(state),
             chain.command.eq(command),
-            chain.reads.eq(checker.reads),
-            chain.second_reads.eq(checker.second_reads),
-            chain.writes.eq(checker.writes),
+            *(
+                getattr(chain, name).eq(getattr(checker, name))
+                for name in ("source_extent", "source_2_extent", "destination_extent")
+            ),
             chain.tokens_ascending.eq(self.tokens_ascending),
-            chain.softmax_busy.eq(busy[Unit.SOFTMAX]),
-            chain.spmm_busy.eq(busy[Unit.VECTOR] & (self.command[Unit.VECTOR].opcode == Opcode.SPMM)),
-            chain.begin.eq(goes & nobody_works),
-            chain.join.eq(goes & ~nobody_works),
+            *(getattr(chain, f"{memory}_in_use").eq(self._is_in_use(busy, memory)) for memory in REUSED),
+            chain.begin.eq(issue & all_idle),
+            chain.join.eq(issue & ~all_idle),
             self.error.eq(error),
             self.error_command.eq(error_command),
         ]
@@ -142,7 +122,7 @@ class Controller(CorePart):
                     with m.If((error == 0) | (self.commands.payload.opcode == Opcode.CLEAR)):
                         m.next = "LOOK"
             with m.State("LOOK"):
-                # The token list is known when whoever fills it is done.
+                # The token list is valid when whoever fills it is done.
                 with m.If(~busy[Unit.LOAD_STORE]):
                     m.d.comb += checker.start.eq(1)
                     m.next = "CHECK"
@@ -154,53 +134,75 @@ class Controller(CorePart):
                         with m.If(error == 0):
                             m.d.sync += [error.eq(checker.error), error_command.eq(number - 1)]
             with m.State("WAIT"):
-                m.d.comb += goes.eq(Mux(is_clear, nobody_works, nobody_works | joins))
-                with m.If(goes):
+                m.d.comb += issue.eq(Mux(is_clear, all_idle, all_idle | joins))
+                with m.If(issue):
                     m.next = "TAKE"
-            m.d.comb += self.is_idle.eq(nobody_works)
+            m.d.comb += self.is_idle.eq(all_idle)
 
-        with m.If(goes & is_clear):
+        with m.If(issue & is_clear):
             m.d.sync += error.eq(0)
-        m.d.comb += [self.clear_counters.eq(goes & is_clear & (command.function == 1)), self.executes.eq(goes)]
-        self._start_units(m, command, goes & ~is_clear, unit, busy, nobody_works)
-        self._remember(m, command, goes, known)
+        m.d.comb += [self.clear_counters.eq(issue & is_clear & (command.function == 1)), self.executes.eq(issue)]
+        self._start_units(m, command, issue & ~is_clear, unit, busy)
+        self._update_state(m, command, issue, decoder)
         return m
 
-    def _know(self, m):
-        """What was written so far: the token list is known elsewhere, masks and masses are kept here."""
-        known = Signal(known_state(self.parameters))
+    def _is_in_use(self, busy, memory):
+        """Whether a unit at work uses a memory that another command may write."""
+        terms = []
+        for unit in Unit:
+            forms = [form for form in users_of(memory) if form.unit == unit]
+            if forms:
+                opcodes = dict.fromkeys(form.opcode for form in forms)
+                is_all = len(opcodes) == len({form.opcode for form in _forms_of(unit)})
+                is_user = any_term(self.command[unit].opcode == opcode for opcode in opcodes)
+                terms.append(busy[unit] if is_all else busy[unit] & is_user)
+        return any_term(terms)
+
+    def _written_state(self, m):
+        """What was written so far: load and store have the token list; rows of masks and masses are counted here."""
+        state = Signal(checked_state(self.parameters), name="state")
         self._mask_rows = [Signal(range(self.max_tokens + 1), name=f"mask_{i}_rows") for i in range(self.n_masks)]
         self._mass_rows = Signal(range(self.max_tokens + 1), name="mass_rows")
         m.d.comb += [
-            *(known.mask_rows[index].eq(rows) for index, rows in enumerate(self._mask_rows)),
-            known.mass_rows.eq(self._mass_rows),
-            known.tokens_valid.eq(self.tokens_valid),
-            known.token_count.eq(self.token_count),
-            known.token_largest.eq(self.token_largest),
+            *(state.mask_rows[index].eq(rows) for index, rows in enumerate(self._mask_rows)),
+            state.mass_rows.eq(self._mass_rows),
+            state.tokens_valid.eq(self.tokens_valid),
+            state.token_count.eq(self.token_count),
+            state.token_largest.eq(self.token_largest),
         ]
-        return known
+        return state
 
-    def _remember(self, m, command, goes, known):
-        """Which rows of masks and masses there will be when the command is done; whoever needs them waits for it."""
-        is_load = command.opcode == Opcode.LOAD
-        makes = (command.opcode == Opcode.SOFTMAX) & (command.flags & FLAGS["make_mask"]).any()
-        loads_mask = is_load & (command.function == Memory.MASK)
-        loads_mass = is_load & (command.function == Memory.MASS)
-        for index, rows in enumerate(self._mask_rows):
-            with m.If(goes & (command.mask_out == index) & (loads_mask | (makes & (command.n_rows > rows)))):
+    def _update_state(self, m, command, issue, decoder):
+        """Which rows of masks and of the mass there will be when the command is done; who needs them waits for it."""
+
+        def update(rows, operands, is_chosen):
+            """A transfer replaces all rows; any other command may leave rows beyond its own."""
+            moved, made = (
+                decoder.uses([(form, operand) for form, operand in operands if form.is_transfer == is_transfer])
+                for is_transfer in (True, False)
+            )
+            with m.If(issue & is_chosen & (moved | (made & (command.n_rows > rows)))):
                 m.d.sync += rows.eq(command.n_rows)
-        with m.If(goes & (loads_mass | (makes & (command.n_rows > self._mass_rows)))):
-            m.d.sync += self._mass_rows.eq(command.n_rows)
 
-    def _start_units(self, m, command, goes, unit, busy, nobody_works):
+        masks, masses = (
+            [(form, item) for form in COMMANDS for item in form.writes if isinstance(item, kind)]
+            for kind in (MaskRows, MassRows)
+        )
+        for index, rows in enumerate(self._mask_rows):
+            for name in dict.fromkeys(operand.number for _, operand in masks):
+                written = [(form, operand) for form, operand in masks if operand.number == name]
+                update(rows, written, command[name] == index)
+        update(self._mass_rows, masses, 1)
+
+    def _start_units(self, m, command, issue, unit, busy):
         last_unit = Signal(range(len(Unit)))  # that of the command before
-        with m.If(goes):
+        with m.If(issue):
             m.d.sync += last_unit.eq(unit)
         is_gated = (command.flags & FLAGS["gated"]).any()
         has_rows = Signal()
         m.d.comb += has_rows.eq(unit != Unit.LOAD_STORE)
         n_active = Mux(is_gated, self.token_count, command.n_rows)
-        with m.If(goes & has_rows & is_gated):
+        with m.If(issue & has_rows & is_gated):
             m.d.comb += self.skipped_rows.eq(command.n_rows - self.token_count)
         done = Array(self.done[index] for index in Unit)
         rows_done = Array(self.rows_done[index] for index in Unit)
@@ -212,7 +214,7 @@ class Controller(CorePart):
             active = Signal(range(self.max_tokens + 1), name=f"rows_of_{index.name.lower()}")
             start = Signal(name=f"start_{index.name.lower()}")
             m.d.comb += [
-                begins.eq(goes & (unit == index)),
+                begins.eq(issue & (unit == index)),
                 self.command[index].eq(own),
                 self.n_active[index].eq(active),
                 self.limit[index].eq(Mux(follows, rows_done[leader], active)),

@@ -1,0 +1,178 @@
+"""The vocabulary of the command table: what a command reads and writes, how far, and what must be there before.
+
+:mod:`golden.spec.commands` has the table. Everything here is data: names of fields of a command, and names of sizes
+of a core (:class:`golden.spec.sizes.CoreSizes`).
+"""
+
+from dataclasses import dataclass, field
+
+__all__ = ["DEPTH", "Form", "MaskRows", "MassRows", "Matrix", "RoundUp", "Slots", "TokenList", "Words", "encoded"]
+
+DEPTH = {
+    "imem": "imem_depth",
+    "wmem": "wmem_depth",
+    "vmem": "vmem_depth",
+    "scores": "omem_depth",
+    "probabilities": "omem_depth",
+}
+"""The memories that are addressed in words, and the size that says how many words each of them, or its banks, has."""
+
+
+@dataclass(frozen=True)
+class RoundUp:
+    """A factor of a length: the words that the elements of a field take, and one more with a flag."""
+
+    field: str
+    divisor: str  # the size that says how many elements a word has: a power of two
+    flag: str | None = None
+
+
+@dataclass(frozen=True)
+class Slots:
+    """A factor of a length: the slots a bank needs for the tokens of a field, a power of two."""
+
+    field: str
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows in IMEM: row r begins at word ``base + r * stride`` and has ``elements`` elements, in whole words."""
+
+    base: str
+    elements: str
+    n_rows: str | int = "n_rows"
+    chained: bool = False  # rows are handed over one by one to, or taken from, a command that works at the same time
+    stride_may_be_0: bool = False  # stride 0: one row for all rows; else it is at least the words of a row
+    memory: str = field(default="imem", init=False)
+
+    @property
+    def stride(self):
+        """The field that says how many words lie from row to row."""
+        return f"{self.base}_stride"
+
+    @property
+    def fields(self):
+        return (self.base, self.stride, self.elements)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words ``base`` and following of a memory, of each of its banks; their number is the product of ``length``.
+
+    A length has one factor, a factor and :class:`Slots`, or two factors.
+    """
+
+    memory: str
+    base: str
+    length: tuple  # of names of fields, RoundUp and Slots
+    chained: bool = False
+    layout: tuple = ()  # fields that say where elements lie: equal in both commands where rows are handed over
+
+    @property
+    def fields(self):
+        factors = (item if isinstance(item, str) else item.field for item in self.length)
+        return (self.base, *factors, *self.layout)
+
+    @property
+    def factors(self):
+        """The factors of the length that are not slots."""
+        return tuple(item for item in self.length if not isinstance(item, Slots))
+
+    @property
+    def slots(self):
+        """The slots among its factors, or None."""
+        return next((item for item in self.length if isinstance(item, Slots)), None)
+
+
+def encoded(memory, base):
+    """Scores or probabilities of the elements that a mask keeps, row after row; room for all of them is needed."""
+    return Words(memory, base, ("n_rows", Slots("n_out")), chained=True, layout=("mask", "n_out"))
+
+
+@dataclass(frozen=True)
+class MaskRows:
+    """Rows of the mask whose number a field has; with ``flag``, only where that flag is set.
+
+    Read: they must be there; mask 0 has one row, which serves all rows. Written: they are there afterwards. Only a
+    transfer writes mask 0 (then n_rows is 1); a gated command leaves rows as they are, which must be there before.
+    """
+
+    number: str
+    flag: str | None = None
+    memory: str = field(default="mask", init=False)
+
+    @property
+    def fields(self):
+        return (self.number, "n_rows")
+
+
+@dataclass(frozen=True)
+class MassRows:
+    """Retained mass of every row, read or written under the same rules as rows of a mask."""
+
+    flag: str | None = None
+    memory: str = field(default="mass", init=False)
+    fields = ("n_rows",)
+
+
+@dataclass(frozen=True)
+class TokenList:
+    """The token list: where it is read there must be one."""
+
+    flag: str | None = None
+    memory: str = field(default="tokens", init=False)
+    fields = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Form:
+    """One row of the command table: an opcode, for some of its functions if these differ in what they read or write."""
+
+    opcode: int
+    functions: tuple = ()  # legal ones; none: the field is ignored
+    unit: int | None = None  # None: the controller itself
+    is_transfer: bool = False  # data moves between a memory and the outside, row 0 to n_rows - 1
+    flags: tuple = ()
+    exclusive_flags: tuple = ()  # of which at most one may be set
+    bounds: dict = field(default_factory=dict)  # field: (lowest, the size that is the highest, or None)
+    reads: tuple = ()
+    writes: tuple = ()
+    values: tuple = ()  # further fields: they may have any value
+
+    def __post_init__(self):
+        slots = {operand.slots for operand in self.operands(Words)} - {None}
+        if len(slots) > 1:
+            raise ValueError(f"{self.name}: all operands must have slots of the same field, not of {slots}")
+        for operand in self.operands(Words):
+            if not 1 <= len(operand.factors) <= 2 - (operand.slots is not None):
+                raise ValueError(f"{self.name}: {operand.base} must have a length of at most two factors")
+
+    def has_function(self, function):
+        """Whether it is the row for this function."""
+        return not self.functions or function in self.functions
+
+    @property
+    def name(self):
+        """The opcode, and the functions where there is only one row of the table for them."""
+        names = " / ".join(item.name for item in self.functions if hasattr(item, "name"))
+        return f"{self.opcode.name} {names}".strip()
+
+    def operands(self, kind):
+        """Operands of a class, first those that are read."""
+        return [operand for operand in (*self.reads, *self.writes) if isinstance(operand, kind)]
+
+    def of_memory(self, memory):
+        """``(read, written)`` operands of a memory."""
+        return tuple([operand for operand in part if operand.memory == memory] for part in (self.reads, self.writes))
+
+    def chained(self, operands):
+        """The one of ``operands`` that is handed over row by row, or None."""
+        return next((operand for operand in operands if getattr(operand, "chained", False)), None)
+
+    @property
+    def fields(self):
+        """Names of the fields that it uses beside opcode, function and flags."""
+        names = {*self.bounds, *self.values}
+        for operand in (*self.reads, *self.writes):
+            names.update(operand.fields)
+        return names - {"function"}

@@ -1,0 +1,170 @@
+"""The reasons to refuse a command: the conditions of the command table, each as one bit."""
+
+from amaranth.hdl import Array, Mux
+
+from golden.spec.commands import COMMANDS, FLAGS, ErrorCode, Opcode, flags_of, forms_of
+from golden.spec.operands import DEPTH, MaskRows, MassRows, TokenList
+from hw.top.controller.command_decoder import any_term
+
+__all__ = ["CommandReasons"]
+
+
+def _is_read(form, operand):
+    return operand in form.reads
+
+
+def _is_merged(form, operand):
+    """Whether rows of what is written may be left as they are, so that they must be there."""
+    return operand in form.writes and "gated" in form.flags
+
+
+class CommandReasons:
+    """Each reason by itself, whether or not one before it holds too."""
+
+    def __init__(self, sizes, command, state, decoder, extents):
+        self._sizes, self._command, self._state = sizes, command, state
+        self._decoder, self._extents = decoder, extents
+
+    def reasons(self):
+        return {
+            ErrorCode.UNKNOWN_OPCODE: ~any_term(map(self._decoder.is_opcode, Opcode)),
+            ErrorCode.UNKNOWN_FUNCTION: self._wrong_function() | self._wrong_flags(),
+            ErrorCode.SIZE: self._out_of_bounds() | self._stride_too_short() | self._no_such_mask(),
+            ErrorCode.RANGE: self._out_of_range(),
+            ErrorCode.OVERLAP: self._words_overlap() | self._masks_overlap(),
+            ErrorCode.MASK_MISSING: self._mask_missing(),
+            ErrorCode.TOKENS_MISSING: self._tokens_missing(),
+            ErrorCode.MASS_MISSING: self._mass_missing(),
+        }
+
+    # Functions and flags ---------------------------------------------------------------------------------------------
+
+    def _wrong_function(self):
+        """A function that the opcode does not have: one beyond the last, or one of the gaps between."""
+        decoder, terms = self._decoder, []
+        for opcode in Opcode:
+            functions = sorted(number for form in forms_of(opcode) for number in form.functions)
+            if functions:
+                gaps = [number for number in range(functions[-1]) if number not in functions]
+                is_wrong = (self._command.function > functions[-1]) | any_term(map(decoder.is_function, gaps))
+                terms.append(decoder.is_opcode(opcode) & is_wrong)
+        return any_term(terms)
+
+    def _wrong_flags(self):
+        decoder, terms = self._decoder, []
+        for opcode in Opcode:
+            legal = sum(FLAGS[name] for name in flags_of(opcode))
+            terms.append(decoder.is_opcode(opcode) & (self._command.flags & (0xFF ^ legal)).any())
+        for names in {form.exclusive_flags for form in COMMANDS if form.exclusive_flags}:
+            flags = [decoder.has_flag(name) for name in names]
+            terms += [one & other for index, one in enumerate(flags) for other in flags[:index]]
+        return any_term(terms)
+
+    # Sizes -----------------------------------------------------------------------------------------------------------
+
+    def _out_of_bounds(self):
+        forms_by_bound = {}
+        for form in COMMANDS:
+            for name, bound in form.bounds.items():
+                forms_by_bound.setdefault((name, *bound), []).append(form)
+        terms = []
+        for (name, lowest, highest), forms in forms_by_bound.items():
+            value = self._command[name]
+            is_low = value < lowest if lowest > 1 else value == 0 if lowest else 0
+            is_high = value > getattr(self._sizes, highest) if highest else 0
+            terms.append(self._decoder.any_of(forms) & (is_low | is_high))
+        return any_term(terms)
+
+    def _stride_too_short(self):
+        terms = []
+        for matrix in self._extents.matrices.values():
+            stride = self._command[matrix.operands[0][1].stride]
+            may_be_0 = [form for form, operand in matrix.operands if operand.stride_may_be_0]
+            is_legal_0 = self._decoder.any_of(may_be_0) & (stride == 0)
+            terms.append(self._decoder.any_of(matrix.forms) & (stride < matrix.words) & ~is_legal_0)
+        return any_term(terms)
+
+    def _operands(self, kind, is_chosen):
+        """``(form, operand)`` of a class that is read or written."""
+        return [(form, operand) for form in COMMANDS for operand in form.operands(kind) if is_chosen(form, operand)]
+
+    def _by_number(self, is_chosen):
+        """Masks: ``(value of the field with the number, whether the command uses one of these masks)``."""
+        by_number = {}
+        for form, operand in self._operands(MaskRows, is_chosen):
+            by_number.setdefault(operand.number, []).append((form, operand))
+        return [(self._command[name], self._decoder.uses(operands)) for name, operands in by_number.items()]
+
+    def _no_such_mask(self):
+        """There is none of this number, or it is mask 0, which has one row, and others are to be written."""
+        is_moved = self._by_number(lambda form, _: form.is_transfer)
+        is_made = self._by_number(lambda form, operand: not form.is_transfer and operand in form.writes)
+        return (
+            any_term(uses & (number >= self._sizes.n_masks) for number, uses in self._by_number(lambda *_: True))
+            | any_term(uses & (number == 0) & (self._command.n_rows != 1) for number, uses in is_moved)
+            | any_term(uses & (number == 0) for number, uses in is_made)
+        )
+
+    # Ranges and overlaps ---------------------------------------------------------------------------------------------
+
+    def _places(self):
+        return [*self._extents.matrices.values(), *self._extents.words.values()]
+
+    def _out_of_range(self):
+        terms = []
+        for place in self._places():
+            forms_by_depth = {}
+            for form, operand in place.operands:
+                forms_by_depth.setdefault(getattr(self._sizes, DEPTH[operand.memory]), []).append(form)
+            terms += [self._decoder.any_of(forms) & (place.end > depth) for depth, forms in forms_by_depth.items()]
+        return any_term(terms)
+
+    def _words_overlap(self):
+        """Words of one memory that a command reads and writes."""
+        terms = []
+        for read in self._places():
+            for written in self._places():
+                forms = [
+                    form
+                    for form, source in read.operands
+                    for other, target in written.operands
+                    if form is other and source.memory == target.memory
+                    if source in form.reads and target in form.writes
+                ]
+                if forms:
+                    meet = (read.first < written.end) & (written.first < read.end)
+                    terms.append(self._decoder.any_of(forms) & meet)
+        return any_term(terms)
+
+    def _masks_overlap(self):
+        terms = []
+        for form in COMMANDS:
+            masks = form.operands(MaskRows)
+            for index, mask in enumerate(masks):
+                for other in masks[:index]:
+                    is_used = self._decoder.uses([(form, mask)]) & (self._decoder.uses([(form, other)]))
+                    terms.append(is_used & (self._command[mask.number] == self._command[other.number]))
+        return any_term(terms)
+
+    # What was never written ------------------------------------------------------------------------------------------
+
+    def _mask_missing(self):
+        command, gated = self._command, self._decoder.has_flag("gated")
+        rows = Array(self._state.mask_rows[index] for index in range(self._sizes.n_masks))
+        return any_term(
+            uses & (rows[number] < Mux(number == 0, 1, command.n_rows)) for number, uses in self._by_number(_is_read)
+        ) | any_term(uses & gated & (rows[number] < command.n_rows) for number, uses in self._by_number(_is_merged))
+
+    def _mass_missing(self):
+        needed = self._decoder.uses(self._operands(MassRows, _is_read)) | (
+            self._decoder.uses(self._operands(MassRows, _is_merged)) & self._decoder.has_flag("gated")
+        )
+        return needed & (self._state.mass_rows < self._command.n_rows)
+
+    def _tokens_missing(self):
+        command, state = self._command, self._state
+        is_beyond = (state.token_count > command.n_rows) | (
+            (state.token_count != 0) & (state.token_largest >= command.n_rows)
+        )
+        is_read = self._decoder.uses(self._operands(TokenList, _is_read))
+        return (self._decoder.has_flag("gated") & (~state.tokens_valid | is_beyond)) | (is_read & ~state.tokens_valid)
