@@ -1,10 +1,10 @@
-"""Numbers of DSTAR's mixed-precision units (section 3.1): precisions, slices, levels of scale, and the entries of a tile.
+"""DSTAR's mixed precision (section 3.1): precisions, slices, levels of scale, and the keys by which slices are sorted.
 
-A quantised vector has 2, 4, 6 or 8 bits, two's complement, cut into slices of two bits: ``q = sum(slice[m] * 4**m)``, the
-top slice signed (-2 to 1), the others from 0 to 3. Its scale is ``2**exponent``; ``level`` counts the exponents that a
-tile may have from the coarsest one, ``exponent = finest_exponent - (n_levels - 1) + level``. Slice m weighs as much as the
-lowest slice of a vector ``2 * m`` levels coarser: its ``key`` is ``level - 2 * m + KEY_OFFSET``, which is what slices are
-sorted by, and a sum over slices with rising keys is shifted left by the difference of keys.
+A quantised vector has 2, 4, 6 or 8 bits, two's complement, cut into slices of two bits: ``q = sum(slice[m] * 4**m)``,
+the top slice signed (-2 to 1), the others from 0 to 3. Its scale is ``2**exponent``; ``level`` counts the exponents
+that a tile may have from the coarsest one, ``exponent = finest_exponent - (n_levels - 1) + level``. Slice m weighs as
+much as the lowest slice of a vector ``2 * m`` levels coarser: its ``key`` is ``level - 2 * m + KEY_OFFSET``, which is
+what slices are sorted by, and a sum over slices with rising keys is shifted left by the difference of keys.
 """
 
 __all__ = ["CEILINGS", "KEY_OFFSET", "MAX_SLICES", "SLICE_WIDTH", "n_keys", "sum_width"]
@@ -26,8 +26,9 @@ def n_keys(n_levels):
 def sum_width(n_channels, n_levels, weight_width=8):
     """Bits of a sum over a tile of ``n_channels`` vectors that can overflow at no shift, whatever the data.
 
-    Each vector adds at most ``127 * 2**(weight_width - 1)`` in units of its own scale, and at most ``n_levels - 1`` shifts
-    follow its lowest slice. Before that slice it is cut off to at most ``128 / 4**m`` of a unit ``4**m`` times larger.
+    Each vector adds at most ``127 * 2**(weight_width - 1)`` in units of its own scale, and at most ``n_levels - 1``
+    shifts follow its lowest slice. Before that slice it is cut off to at most ``128 / 4**m`` of a unit ``4**m`` times
+    larger.
     """
     largest = n_channels * CEILINGS[-1] * (1 << (weight_width - 1)) << (n_levels - 1)
     return largest.bit_length() + 1

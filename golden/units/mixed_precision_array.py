@@ -1,7 +1,7 @@
-"""DSTAR's array of 2-bit by 8-bit products bit for bit: the sums of a tile, the clocks they take, and what leaves the array.
+"""DSTAR's array of 2-bit by 8-bit products bit for bit: sums of a tile, the clocks they take, what leaves the array.
 
-Defines ``mixed_precision_array``. The array takes up to four slices of the same key a clock, with the weight rows of their
-channels; where the key rises the sums are shifted left, one place a clock, in which nothing else happens.
+Defines ``mixed_precision_array``. The array takes up to four slices of the same key a clock, with the weight rows of
+their channels; where the key rises the sums are shifted left, one place a clock, in which nothing else happens.
 """
 
 from typing import NamedTuple
@@ -71,8 +71,8 @@ def final_exponent(entries, *, finest_exponent, n_levels):
 def accumulate(outputs, sums, exponent, weight_scales):
     """Inverse quantisation onto FP32 words ``outputs`` [G, columns]: the new words.
 
-    ``outputs + sums * weight_scales / 2**exponent``, where ``weight_scales`` are FP16 words, one a column; the product is
-    rounded once to FP32, then the sum once, ties to even.
+    ``outputs + sums * weight_scales / 2**exponent``, where ``weight_scales`` are FP16 words, one a column; the product
+    is rounded once to FP32, then the sum once, ties to even.
     """
     scale = decode(FP16, weight_scales)
     product = round_pack(

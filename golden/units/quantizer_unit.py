@@ -41,8 +41,8 @@ def quantise(words, *, threshold, finest_exponent, n_levels, full_precision=Fals
     """Quantise FP16 words [..., channels, G], each channel by itself: :class:`Quantised`.
 
     With M the largest magnitude of a channel, its precision is 2 bits up to ``threshold`` (an FP16 word, positive and
-    normal), 4 up to 4 times, 6 up to 16 times that, and 8 bits above, or always 8 with ``full_precision``. The exponent is
-    the largest one for which M is not clipped, ``round(M * 2**exponent) <= CEILINGS[precision]``, yet at most
+    normal), 4 up to 4 times, 6 up to 16 times that, and 8 bits above, or always 8 with ``full_precision``. The exponent
+    is the largest one for which M is not clipped, ``round(M * 2**exponent) <= CEILINGS[precision]``, yet at most
     ``finest_exponent`` and at least ``finest_exponent - n_levels + 1``. Values are ``round(x * 2**exponent)``, ties to
     even, clipped to 127 in magnitude; then as many slices are used as the largest of them needs.
     """
