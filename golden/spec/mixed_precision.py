@@ -7,9 +7,11 @@ much as the lowest slice of a vector ``2 * m`` levels coarser: its ``key`` is ``
 what slices are sorted by, and a sum over slices with rising keys is shifted left by the difference of keys.
 """
 
-__all__ = ["CEILINGS", "KEY_OFFSET", "MAX_SLICES", "SLICE_WIDTH", "n_keys", "sum_width"]
+__all__ = ["CEILINGS", "GROUP", "KEY_OFFSET", "MAX_SLICES", "SLICE_WIDTH", "n_keys", "sum_width"]
 
 SLICE_WIDTH = 2
+GROUP = 4
+"""Slices that enter the array together."""
 MAX_SLICES = 4
 CEILINGS = (1, 7, 31, 127)
 """The largest magnitude of 1, 2, 3 and 4 slices: symmetric, so that the negated value exists as well."""

@@ -1,0 +1,96 @@
+"""ProcessingElement: four 2-bit digits times four weights a clock, added to a running sum that can be doubled."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from golden.spec.mixed_precision import GROUP
+from golden.spec.parameters import Parameters, integer
+from hw.arith.compressor import Heap
+from hw.lib.block import Block
+from hw.units.mixed_precision_array.layouts import MULTIPLES
+
+__all__ = ["CONTROL", "SELECTS", "ProcessingElement"]
+
+PRODUCT_WIDTH = 12
+"""Bits of a group's sum: four times 3 * -128 or 384."""
+
+SELECTS = data.ArrayLayout(3, GROUP)
+"""For each lane whether its digit is 1, 2 or 3, one bit each."""
+
+CONTROL = data.StructLayout({"clears": 1, "doubles": 1})
+"""What happens to the sum in a clock: it is dropped before the product is added; it is doubled, where the product is 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementParameters(Parameters):
+    sum_width: int = integer(24, low=PRODUCT_WIDTH + 1, high=32, doc="bits of the sum")
+
+
+class ProcessingElement(Block):
+    """``sum = (clears ? 0 : sum) + (doubles ? sum : product)``, where ``product`` is that of the digits a clock before.
+
+    ``product = selected multiple of each lane, added``: the multiples of a column's weights are shared by its elements, so
+    that a product of a digit and a weight is a choice. Nothing ever stalls: a clock without digits adds zero.
+    A second register takes the finished sum (``captures``) or that of the next element (``moves``), by which the sums of a
+    column leave the array while the next tile is computed. It is DSTAR's processing element (figure 10).
+    """
+
+    Parameters = ElementParameters
+    members_doc = {
+        "selects": "which multiple of each lane's weight the digit stands for",
+        "multiples": "of the column's weights",
+        "control": "what happens to the sum, a clock after the selects",
+        "captures": "the finished sum is put into the outgoing register",
+        "moves": "the outgoing register takes the next element's",
+        "next_out": "the next element's outgoing register",
+        "out": "the outgoing register",
+    }
+
+    @staticmethod
+    def members(p):
+        return {
+            "selects": In(SELECTS),
+            "multiples": In(MULTIPLES),
+            "control": In(CONTROL),
+            "captures": In(1),
+            "moves": In(1),
+            "next_out": In(signed(p.sum_width)),
+            "out": Out(signed(p.sum_width)),
+        }
+
+    def circuit(self):
+        m = Module()
+        heap = Heap(m, "heap", PRODUCT_WIDTH)
+        for lane in range(GROUP):
+            chosen = Signal(signed(10), name=f"partial_{lane}")
+            multiples = self.multiples[lane]
+            m.d.comb += chosen.eq(
+                (multiples.once & self.selects[lane][0].replicate(len(chosen)))
+                | (multiples.twice & self.selects[lane][1].replicate(len(chosen)))
+                | (multiples.triple & self.selects[lane][2].replicate(len(chosen)))
+            )
+            heap.add_signed(chosen)
+        product = Signal(signed(PRODUCT_WIDTH), reset_less=True)
+        m.d.sync += product.eq(heap.total())
+
+        total = Signal(signed(self.sum_width), reset_less=True)
+        base = Signal(self.sum_width)
+        addend = Signal(self.sum_width)
+        m.d.comb += [
+            base.eq(total & ~self.control.clears.replicate(self.sum_width)),
+            addend.eq(_sign_extended(product, self.sum_width) | total & self.control.doubles.replicate(self.sum_width)),
+        ]
+        m.d.sync += total.eq(base + addend)
+        outgoing = Signal(signed(self.sum_width), reset_less=True)
+        with m.If(self.captures | self.moves):
+            m.d.sync += outgoing.eq(Mux(self.captures, total, self.next_out))
+        m.d.comb += self.out.eq(outgoing)
+        return m
+
+
+def _sign_extended(value, width):
+    """The bits of a two's complement value, with copies of its sign above."""
+    return Cat(value, value[-1].replicate(width - len(value)))
