@@ -21,7 +21,7 @@ SELECTS = data.ArrayLayout(3, GROUP)
 """For each lane whether its digit is 1, 2 or 3, one bit each."""
 
 CONTROL = data.StructLayout({"clears": 1, "doubles": 1})
-"""What happens to the sum in a clock: it is dropped before the product is added; it is doubled, where the product is 0."""
+"""What happens to the sum: it is dropped before the product is added; it is doubled, where the product is 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +32,10 @@ class ElementParameters(Parameters):
 class ProcessingElement(Block):
     """``sum = (clears ? 0 : sum) + (doubles ? sum : product)``, where ``product`` is that of the digits a clock before.
 
-    ``product = selected multiple of each lane, added``: the multiples of a column's weights are shared by its elements, so
-    that a product of a digit and a weight is a choice. Nothing ever stalls: a clock without digits adds zero.
-    A second register takes the finished sum (``captures``) or that of the next element (``moves``), by which the sums of a
-    column leave the array while the next tile is computed. It is DSTAR's processing element (figure 10).
+    ``product = selected multiple of each lane, added``: the multiples of a column's weights are shared by its elements,
+    so that a product of a digit and a weight is a choice. Nothing ever stalls: a clock without digits adds zero. A
+    second register takes the finished sum (``captures``) or that of the next element (``moves``), by which the sums of
+    a column leave the array while the next tile is computed. It is DSTAR's processing element (figure 10).
     """
 
     Parameters = ElementParameters

@@ -16,7 +16,7 @@ EXPONENT = signed(7)
 """Of a tile's sums: from finest_exponent - n_levels - 7 to finest_exponent."""
 
 MULTIPLES = data.ArrayLayout(data.StructLayout({"once": signed(8), "twice": signed(10), "triple": signed(10)}), GROUP)
-"""What the digits 1, 2 and 3 of each lane of a group stand for: 1, 2, 3 times the weight, or 1, -2, -1 times in top slices."""
+"""What digits 1, 2, 3 of each lane stand for: 1, 2, 3 times the weight, or 1, -2, -1 times in top slices."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,8 +33,8 @@ class OutputLaneParameters(Parameters):
 class OutputLane(Block):
     """``result = previous + sum * scale / 2**exponent``: the product rounded to FP32, then the sum, ties to even.
 
-    A product is never subnormal in FP32, so only the addition has to look after subnormals. NaN and infinite scales give
-    what IEEE 754 says. It is DSTAR's inverse quantisation and accumulation (section 4.2).
+    A product is never subnormal in FP32, so only the addition has to look after subnormals. NaN and infinite scales
+    give what IEEE 754 says. It is DSTAR's inverse quantisation and accumulation (section 4.2).
     """
 
     Parameters = OutputLaneParameters

@@ -50,19 +50,19 @@ class MixedPrecisionArrayParameters(ArrayParameters):
 class MixedPrecisionArray(Block):
     """result[r][c] = previous[r][c] + scale[c] / 2**exponent * sum(value[k][r] * weight[k][c]) over the channels k of a tile.
 
-    Values come as slices of 2 bits, sorted by key (see :mod:`golden.spec.mixed_precision`), in groups of up to four slices
-    of one key, each with the address of its channel's row of weights. A group enters a clock after another; where its key
-    is ``shift`` above the one before, the sums are doubled as often first, a clock each. The sum over a tile is exact.
-    After the group marked ``last`` the sums leave row by row, columns in beats of n_output_lanes, while the next tile is
-    computed; each beat takes a beat of ``previous``. The product of sum and scale is rounded once to FP32, ties to even,
-    and so is its addition.
+    Values come as slices of 2 bits, sorted by key (see :mod:`golden.spec.mixed_precision`), in groups of up to four
+    slices of one key, each with the address of its channel's row of weights. A group enters a clock after another;
+    where its key is ``shift`` above the one before, the sums are doubled as often first, a clock each. The sum over a
+    tile is exact. After the group marked ``last`` the sums leave row by row, columns in beats of n_output_lanes, while
+    the next tile is computed; each beat takes a beat of ``previous``. The product of sum and scale is rounded once to
+    FP32, ties to even, and so is its addition.
 
-    Members: see the table; ``digits`` of a lane are the codes of a slice, row 0 in the lowest bits, ``is_top`` says that
-    code 2 stands for -2 and 3 for -1; lanes without ``is_used`` count as zeros. ``exponent`` counts with the last group.
-    ``scales`` must not change while results of a tile are due.
+    Members: see the table; ``digits`` of a lane are the codes of a slice, row 0 in the lowest bits, ``is_top`` says
+    that code 2 stands for -2 and 3 for -1; lanes without ``is_used`` count as zeros. ``exponent`` counts with the last
+    group. ``scales`` must not change while results of a tile are due.
 
-    Timing: a group a clock and a clock for each place of a shift; the last group of a tile waits until the results of the
-    tile before have left the array, n_rows * n_columns / n_output_lanes beats.
+    Timing: a group a clock and a clock for each place of a shift; the last group of a tile waits until the results of
+    the tile before have left the array, n_rows * n_columns / n_output_lanes beats.
 
     Defined by :func:`golden.units.mixed_precision_array.multiply`. It is DSTAR's MPU (section 4.2, figures 9 to 11).
     """

@@ -1,4 +1,4 @@
-"""Stimulus and expectation for the mixed-precision array: tiles of all kinds from the quantiser's model, wrong scales too."""
+"""Stimulus and expectation for the mixed-precision array: tiles of all kinds from the model of the quantiser."""
 
 import numpy as np
 
@@ -17,15 +17,16 @@ MAX_TILES = 12
 class MixedPrecisionArrayBench(Bench):
     """A batch writes a tile's weights at addresses of its own, then sends tiles that use them, an empty one among them.
 
-    The values are those of the golden quantiser on channels of all sizes. All tiles of a batch share weights and scales.
+    The values are those of the golden quantiser on channels of all sizes. All tiles of a batch share weights and
+    scales.
     """
 
     unit = "mixed_precision_array"
 
     @property
     def required_bins(self):
-        bins = {"empty_tile", "full_group", "lone_slice", "unused_lane", "top_slice", "special_output"}
-        return frozenset(bins | ({"shift", "long_shift"} if self.parameters.n_channels > 3 else set()))
+        bins = {"empty_tile", "lone_slice", "unused_lane", "top_slice", "special_output", "shift", "long_shift"}
+        return frozenset(bins | ({"full_group"} if self.parameters.n_channels >= 8 else set()))
 
     @property
     def longest_silence(self):
@@ -49,15 +50,13 @@ class MixedPrecisionArrayBench(Bench):
         special = self.rng.random(p.n_columns) < 0.1
         scales = np.where(special, self.rng.choice([0x7C00, 0xFC00, 0x7E00, 0x0000, 0x8000, 0x0001]), scales)
         beats = {"group": [], "previous": []}
-        results, bins = [], dict.fromkeys(self.required_bins | {"shift", "long_shift"}, 0)
+        results, bins = [], dict.fromkeys(self.required_bins | {"full_group"}, 0)
         lanes_left = count
         for number in range(MAX_TILES):
             outputs = self._outputs()
             quantised, entries, finest = self._tile(n_channels, empty=number == 1)
             groups = self._groups(quantised, entries, address, finest, bins)
-            found = multiply(
-                quantised, entries, weights, scales, outputs, finest_exponent=finest, n_levels=p.n_levels
-            )
+            found = multiply(quantised, entries, weights, scales, outputs, finest_exponent=finest, n_levels=p.n_levels)
             beats["group"] += groups
             beats["previous"] += self._rows(outputs)
             results += self._rows(found)
@@ -118,11 +117,11 @@ class MixedPrecisionArrayBench(Bench):
             last = index == len(starts) - 1
             shown = exponent if last else int(self.rng.integers(-64, 64))
             beats.append(join(*lanes, (shift, (n_keys(p.n_levels) - 1).bit_length()), (shown, 7), (last, 1)))
-            bins["full_group"] += size == GROUP
-            bins["lone_slice"] += size == 1
-            bins["unused_lane"] += size < GROUP
-            bins["shift"] += shift > 0
-            bins["long_shift"] += shift > 1
+            bins["full_group"] += int(size == GROUP)
+            bins["lone_slice"] += int(size == 1)
+            bins["unused_lane"] += int(size < GROUP)
+            bins["shift"] += int(shift > 0)
+            bins["long_shift"] += int(shift > 1)
         return beats
 
     def _outputs(self):
