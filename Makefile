@@ -26,7 +26,7 @@ endif
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check power fpga demo readme figures list clean
+.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,10 @@ synth: $(VENV)/ready ## area (and delay) of all blocks, or of UNIT, in build/syn
 synth-check: $(VENV)/ready ## area and delay against docs/synthesis_baseline.json; QUICK=1, UPDATE=1 writes a new one
 	@mkdir -p $(TMPDIR)
 	$(PY) -m hw synth-check $(if $(LIBERTY),--liberty $(LIBERTY)) $(if $(QUICK),--quick) $(if $(UPDATE),--update)
+
+repair-table: $(VENV)/ready ## what timing repair gains on the points of synth-check; needs LIBERTY; POINTS="name ..."
+	@mkdir -p $(TMPDIR)
+	$(PY) -m hw synth-check --repair-table $(if $(LIBERTY),--liberty $(LIBERTY)) $(if $(POINTS),--only $(POINTS))
 
 power: $(VENV)/ready ## leakage, dynamic power and energy a result of UNIT, by OpenSTA; needs LIBERTY
 	@mkdir -p $(TMPDIR)

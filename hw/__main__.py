@@ -9,7 +9,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from golden.spec.parameters import kind_of
-from hw.cli import balance, command_documents, readme
+from hw.cli import balance, command_documents, fpga, readme
 from hw.cli import synth_check as check
 from hw.cli.arguments import add_block_arguments, blocks_from, reporting_errors
 from hw.cli.synth import add_arguments as add_synthesis_arguments
@@ -19,7 +19,6 @@ from hw.emit.package import build_package, write_files
 from hw.emit.verilog_subset import RESERVED
 from hw.lib.errors import UsageError
 from hw.registry import BLOCKS, PRESETS, make_block, unit_class
-from hw.synthesis import fpga
 
 
 def list_blocks(options):

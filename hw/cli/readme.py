@@ -11,7 +11,8 @@ from hw.emit import contract
 from hw.emit.emission import summary
 from hw.emit.package import build_package
 from hw.registry import BLOCKS, PRESETS, UNITS, make_block
-from hw.synthesis import flow as synth
+from hw.synthesis.recipes import RECIPES
+from hw.synthesis.report_table import notes as notes_of
 
 FIGURES = Path("docs/figures.json")
 FIGURE_ROWS = [
@@ -83,19 +84,28 @@ def measured(folder):
     """The committed form of the reports that ``make synth`` wrote to a folder for the rows of the table."""
     figures, notes = [], {}
     for unit, config, recipe in FIGURE_ROWS:
-        name = f"{unit}_{config}" + ("" if recipe == "area" else f"_{recipe}")
-        path = Path(folder, f"{name}.json")
+        path = _report_path(folder, unit, config, recipe)
         try:
             report = json.loads(path.read_text())
             values = {**report["figures"], **report["delay"]}
             shown = {key: round(values[key]) for key in FIGURES_SHOWN}
-            told = [note for note in synth.notes(report) if not note.startswith("flattening")]
+            told = [note for note in notes_of(report) if not note.startswith("flattening")]
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             raise ValueError(f"{str(path)!r} is not the report of a synthesis with a library and delay") from None
         digest = verilog_digest(unit, config)
         figures.append({"unit": unit, "config": config, "recipe": recipe, "verilog_sha256": digest, **shown})
         notes.update(dict.fromkeys(told))
     return {"notes": [f"- {note}" for note in notes], "figures": figures}
+
+
+def _report_path(folder, unit, config, recipe):
+    """The one report of a row with a library, at the recipe's own settings; its name says all of them."""
+    own = RECIPES[recipe]
+    pattern = f"{unit}_{config}_{recipe}_{own.period_ps}ps_{own.flatten}_*.json"
+    found = [path for path in Path(folder).glob(pattern) if not path.stem.endswith("no_library")]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} reports in {str(folder)!r} are called {pattern}, with a library: one is needed")
+    return found[0]
 
 
 def render(text):

@@ -3,11 +3,10 @@
 import tempfile
 from pathlib import Path
 
-from hw.cli.reports import report_name, telling, write_report, write_to
+from hw.cli.reports import block_label, report_name, synthesis_settings, telling, write_report, write_to
 from hw.emit.package import build_package, write_files
 from hw.lib.errors import UsageError
-from hw.synthesis import flow as synth
-from hw.synthesis import liberty
+from hw.synthesis import flow, liberty, report_table
 from hw.synthesis.recipes import RECIPES, SEARCH
 
 
@@ -19,8 +18,8 @@ def add_arguments(parser):
     parser.add_argument("--period", metavar="PS", help="wanted period, or search (default: 1000; with speed search)")
     parser.add_argument(
         "--flatten",
-        metavar="|".join(synth.FLATTEN),
-        help="auto keeps large modules that repeat (default: the recipe's own)",
+        metavar="|".join(flow.FLATTEN),
+        help="auto preserves large modules that repeat (default: the recipe's own)",
     )
     parser.add_argument("--keep", action="store_true", help="also keep netlist, log and commands, in DIR/NAME")
 
@@ -29,22 +28,22 @@ def run(options, blocks):
     """Synthesise ``{name: block}``; what the user can put right is told before the work begins."""
     try:
         period = _period(options.period)
-        synth.check_options(options.recipe, period, options.flatten)
-        if options.liberty is not None:
-            liberty.read(options.liberty)
+        flow.check_options(options.recipe, period, options.flatten)
+        library = liberty.read(options.liberty) if options.liberty is not None else None
     except ValueError as error:
         raise UsageError(str(error)) from None
     folder = Path(options.output)
     write_to(folder, {})
-    reports = []
-    for name, block in blocks.items():
-        recipe = options.recipe if options.recipe != "area" else None
-        report = _one(name, report_name(name, options, recipe), block, options, period, folder)
-        write_report(folder, report)
+    settings = synthesis_settings(options.recipe, period, options.flatten, library)
+    reports, paths = [], []
+    for top, block in blocks.items():
+        label = block_label(top, options)
+        name = report_name(label, *settings)
+        report = _one(top, label, block, options, period, folder / name if options.keep else None)
+        paths.append(write_report(folder, name, report))
         reports.append(report)
-    print(synth.table(reports))
-    for report in reports:
-        print(folder / f"{report['name']}.json")
+    print(report_table.table(reports))
+    print("\n".join(map(str, paths)))
     return 0
 
 
@@ -55,14 +54,14 @@ def _period(text):
         raise ValueError(f"period must be a number of picoseconds or {SEARCH!r}, not {text!r}") from None
 
 
-def _one(top, name, block, options, period, folder):
+def _one(top, name, block, options, period, keep):
     progress = telling(top)
     progress("emitting Verilog")
     try:
         with tempfile.TemporaryDirectory(prefix="synth-") as scratch:
             files = {name: text for name, text in build_package({top: block}).items() if name.endswith(".v")}
             write_files(scratch, files)
-            return synth.synthesise(
+            return flow.synthesise(
                 [Path(scratch, name) for name in files],
                 top,
                 liberty=options.liberty,
@@ -71,7 +70,7 @@ def _one(top, name, block, options, period, folder):
                 flatten=options.flatten,
                 name=name,
                 parameters=block.parameters.to_dict(),
-                keep=folder / name if options.keep else None,
+                keep=keep,
                 progress=progress,
             )
     except ValueError as error:

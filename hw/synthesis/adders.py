@@ -1,10 +1,11 @@
-"""Rows of full and half adders: kept as cells until mapping, freed of constants, then mapped to library cells.
+"""Rows of full and half adders: cells until mapping, with constants propagated, then library cells.
 
 Yosys does not find compressor trees in plain logic, and a heap as plain logic is slow to map and larger; so the
-arithmetic library makes its rows as modules of their own, which are followed here from row to library cell.
+arithmetic library makes its rows as modules with a role, which are followed here from row to library cell.
 """
 
-ROW_PREFIXES = ("full_adder_row", "half_adder_row")
+ROW_INPUTS = {"full_adder_row": 3, "half_adder_row": 2}
+"""How many addends a module of each role has."""
 
 # Adder cells between the two ends. Ports are the same for all, so that a cell's type can be changed in place.
 STUBS = """
@@ -99,7 +100,7 @@ def row_rules(rows):
 
 
 def library_rules(full_adder, half_adder):
-    """Verilog rules from one-bit adders to a library's cells (:class:`hw.synthesis.liberty.Adder`), or to logic for None."""
+    """Verilog rules from one-bit adders to a library's (:class:`hw.synthesis.liberty.Adder`), or to logic for None."""
     rules = []
     for kind, roles, cell, logic in (
         ("full_adder", "abc", full_adder, "assign sum = a ^ b ^ c; assign carry = (a & b) | (c & (a | b));"),

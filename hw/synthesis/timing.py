@@ -4,8 +4,7 @@ import re
 import shutil
 import subprocess
 
-from hw.synthesis.hierarchy import time_hierarchy
-from hw.synthesis.recipes import output_load
+from hw.synthesis import sta
 
 LABELS = {
     "opensta": "OpenSTA, worst path between registers with clock-to-Q and setup, ideal clock",
@@ -110,7 +109,7 @@ def run_opensta(folder, script, liberty, top, library, clock):
         top=top,
         clock=clock,
         driver=library.buffer.name,
-        load=f"{output_load(library):.3f}",
+        load=f"{library.output_load:.3f}",
     )
     (folder / "timing.tcl").write_text(setup + script)
     run = subprocess.run(
@@ -144,9 +143,9 @@ def _picoseconds(nanoseconds):
 def own(netlist, top, tables, clock):
     """The same two figures by the flow's own analysis, without wire load.
 
-    Each module that was kept is analysed once, in the worst surroundings of all its instances.
+    Each preserved module is analysed once, under the worst boundary constraints of all its instances.
     """
-    period, longest = (time_hierarchy(netlist, top, tables, clock, from_inputs)[0] for from_inputs in (False, True))
+    paths = (("period_ps", False), ("worst_path_ps", True))
     return {"method": "own", "label": LABELS["own"]} | {
-        key: round(value, 1) or None for key, value in (("period_ps", period), ("worst_path_ps", longest))
+        key: sta.worst_path(netlist, top, tables, clock, from_inputs) for key, from_inputs in paths
     }

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from hw.synthesis.adders import row_rules
+from hw.synthesis.adders import ROW_INPUTS, row_rules
 from hw.synthesis.groups import part_of
 
 # A rough count of gates a bit of output, good enough to tell a large module from a small one.
@@ -67,36 +67,36 @@ def flatten(modules, top, mode, whole, part, most):
     """Flatten everything, nothing, or ("auto") all but the large modules that occur more than once.
 
     A design of up to ``whole`` gates is flattened entirely; in a larger one, modules of at least ``part`` gates stay
-    if they have two or more instances, or are counted as a part of a core (:mod:`hw.synthesis.groups`). Of those that
-    repeat, one that has up to ``most`` gates with all that is in it stays as a whole: its paths are better for it.
+    if they have two or more instances, or are a part of a core (:mod:`hw.synthesis.groups`). Of those that repeat, one
+    that has up to ``most`` gates with all that is in it is not divided further: its paths are better for it.
     """
     if mode == "hierarchy":
         return []
     census = _census(modules, top)
-    kept = _kept(modules, census, top, part, most) if mode == "auto" and census[top][1] > whole else ()
-    return [*(f"setattr -mod -set keep_hierarchy 1 {name}" for name in sorted(kept)), "flatten", "opt_clean"]
+    preserved = _preserved(modules, census, top, part, most) if mode == "auto" and census[top][1] > whole else ()
+    return [*(f"setattr -mod -set keep_hierarchy 1 {name}" for name in sorted(preserved)), "flatten", "opt_clean"]
 
 
-def _kept(modules, census, top, part, most):
-    kept, divided = set(), {top}  # the modules whose inside is looked at
+def _preserved(modules, census, top, part, most):
+    preserved, divided = set(), {top}  # divided: the modules whose inside is looked at
     for name in reversed(census):
         count, gates = census[name]
-        if name != top and gates >= part and (part_of(name) or (count > 1 and name in divided)):
-            kept.add(name)
-        if name in divided and not (name in kept and gates <= most):
+        if name != top and gates >= part and (part_of(modules[name]) or (count > 1 and name in divided)):
+            preserved.add(name)
+        if name in divided and not (name in preserved and gates <= most):
             divided.update(cell["type"] for cell in modules[name]["cells"].values() if cell["type"] in modules)
-    return kept
+    return preserved
 
 
-def adder_rows(modules, prefixes, rules_path):
+def adder_rows(modules, rules_path):
     """Split the rows of adders into one-bit adder cells; nothing if the design has none."""
     rows = {}
     for name, module in modules.items():
-        if name.startswith(tuple(prefixes)):
+        if n_inputs := ROW_INPUTS.get(module["attributes"].get("role")):
             ports = module["ports"]
             inputs = [port for port in ports if ports[port]["direction"] == "input"]
             outputs = {port for port in ports if ports[port]["direction"] == "output"}
-            if outputs != {"sum", "carry"} or len(inputs) != (3 if name.startswith("full") else 2):
+            if outputs != {"sum", "carry"} or len(inputs) != n_inputs:
                 raise SystemExit(f"ERROR: module {name} is not a row of adders: its ports are {', '.join(ports)}")
             rows[name] = (inputs, len(ports["sum"]["bits"]))
     if not rows:

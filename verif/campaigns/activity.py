@@ -1,7 +1,8 @@
 """How often the nets of a simulated netlist change, from a waveform in VCD."""
 
-import re
 from collections import defaultdict
+
+from vcd.reader import TokenKind, tokenize
 
 __all__ = ["read_vcd"]
 
@@ -32,58 +33,50 @@ class _Net:
         return self.transitions, self.high / (end - begin)
 
 
-def read_vcd(lines, top, begin_ps, end_ps):
+def read_vcd(file, top, begin_ps, end_ps):
     """``{scope: {net: (transitions, share of the time at 1)}}`` in a window of time.
 
-    ``lines`` are those of a VCD file, a scope is the tuple of the instances below the module or instance ``top``, a net
-    of several bits appears bit by bit, as ``name[3]``.
+    ``file`` is a VCD file, open for bytes; a scope is the tuple of the instances below the module or instance ``top``; a
+    net of several bits appears bit by bit, as ``name[3]``.
     """
-    lines = iter(lines)
-    nets, scale = _header(lines, top)
-    begin, end, now = begin_ps / scale, end_ps / scale, 0.0
-    for line in lines:
-        if line[0] == "#":
-            now = float(line[1:])
-            if now > end:
-                break
-        elif line[0] in "01xXzZ":
-            for bits in nets.get(line[1:].strip(), ()):
-                bits[0][1].change(line[0], now, begin, end)
-        elif line[0] in "bB":
-            value, code = line[1:].split()
-            for bits in nets.get(code, ()):
-                digits = value.rjust(len(bits), "0" if value[0] in "01" else value[0])
-                for (_, net), digit in zip(bits, reversed(digits), strict=True):
+    nets = defaultdict(list)  # {code: its variables, each as its bits, lowest first: ((scope, name), net)}
+    scale, scopes, now = 1.0, [], 0.0
+    for token in tokenize(file):
+        if token.kind is TokenKind.CHANGE_SCALAR:
+            for bits in nets.get(token.data.id_code, ()):
+                bits[0][1].change(token.data.value.lower(), now, begin_ps, end_ps)
+        elif token.kind is TokenKind.CHANGE_VECTOR:
+            for bits in nets.get(token.data.id_code, ()):
+                for (_, net), digit in zip(bits, _digits(token.data.value, len(bits)), strict=True):
                     if net.value != digit:
-                        net.change(digit, now, begin, end)
+                        net.change(digit, now, begin_ps, end_ps)
+        elif token.kind is TokenKind.CHANGE_TIME:
+            now = token.data * scale
+            if now > end_ps:
+                break
+        elif token.kind is TokenKind.TIMESCALE:
+            scale = token.data.magnitude.value * _UNITS_PS[token.data.unit.value]
+        elif token.kind is TokenKind.SCOPE:
+            scopes.append(token.data.ident)
+        elif token.kind is TokenKind.UPSCOPE:
+            scopes.pop()
+        elif token.kind is TokenKind.VAR and top in scopes:
+            scope, width, name = (
+                tuple(scopes[scopes.index(top) + 1 :]),
+                token.data.size,
+                token.data.reference.lstrip("\\"),
+            )
+            names = [name] if width == 1 else [f"{name}[{bit}]" for bit in range(width)]
+            nets[token.data.id_code].append([((scope, bit), _Net()) for bit in names])
     found = defaultdict(dict)
     for variables in nets.values():
         for bits in variables:
             for (scope, name), net in bits:
-                found[scope][name] = net.figures(begin, end)
+                found[scope][name] = net.figures(begin_ps, end_ps)
     return dict(found)
 
 
-def _header(lines, top):
-    """``({code: [the bits of a variable, lowest first, as ((scope, name), net)]}, ps in a unit of time)``."""
-    nets, scale, scopes, text = defaultdict(list), 1.0, [], ""
-    for line in lines:
-        text += " " + line.strip()
-        if not text.endswith("$end"):
-            continue
-        words, text = text.split(), ""
-        if words[0] == "$enddefinitions":
-            return nets, scale
-        if words[0] == "$timescale":
-            amount, unit = re.fullmatch(r"(\d+)(\w+)", "".join(words[1:-1])).groups()
-            scale = int(amount) * _UNITS_PS[unit]
-        elif words[0] == "$scope":
-            scopes.append(words[2])
-        elif words[0] == "$upscope":
-            scopes.pop()
-        elif words[0] == "$var" and top in scopes:
-            scope = tuple(scopes[scopes.index(top) + 1 :])
-            width, code, name = int(words[2]), words[3], words[4].lstrip("\\").split("[")[0]
-            names = [name] if width == 1 else [f"{name}[{bit}]" for bit in range(width)]
-            nets[code].append([((scope, bit), _Net()) for bit in names])
-    return nets, scale
+def _digits(value, width):
+    """The bits of a vector's value, the lowest first; its first digit goes on to the left if that is no number."""
+    text = f"{value:b}" if isinstance(value, int) else value.lower()
+    return reversed(text.rjust(width, text[0] if text[0] in "xz" else "0"))

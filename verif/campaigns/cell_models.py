@@ -1,6 +1,6 @@
 """Behavioural Verilog of library cells, to simulate a mapped netlist with: from what the library says they do."""
 
-from hw.synthesis.liberty import verilog
+from hw.synthesis.liberty_functions import verilog
 
 
 def cell_models(library, kinds):

@@ -15,9 +15,7 @@ from hw.emit.package import write_files
 from hw.emit.verilog import split_modules
 from hw.lib.errors import UsageError
 from hw.registry import ASSEMBLIES, PRESETS, UNITS, make_block
-from hw.synthesis import flow as synth
-from hw.synthesis import liberty
-from hw.synthesis.recipes import MEMORY_PREFIX
+from hw.synthesis import flow
 from verif.bench import simulator
 from verif.bench.harness import emit, run_bench
 from verif.campaigns import report as verification_report
@@ -41,9 +39,9 @@ PROVED = {
 
 
 class Netlist:
-    """The netlist of a block: ``verilog`` is complete, with cells and memories, ``mapped`` without; ``cells`` counts.
+    """The netlist of a block: ``verilog`` is complete, with cells and memories; ``cells`` counts.
 
-    ``report`` is that of the synthesis, which ``options`` go to.
+    ``report`` and ``mapped``, without cells and memories, are those of the synthesis, which ``options`` go to.
     """
 
     def __init__(self, block, library_file, recipe, folder, **options):
@@ -51,19 +49,15 @@ class Netlist:
         self.rtl = emit(block, self.top)
         write_files(folder / "rtl", self.rtl)
         sources = [folder / "rtl" / name for name in self.rtl]
-        options = {"liberty": library_file, "recipe": recipe, "keep": folder / "kept", **options}
-        report = synth.synthesise(sources, self.top, **options)
-        kinds = report["figures"]["cells_by_type"]
-        self.report, self.mapped = report, (folder / "kept" / "mapped.v").read_text()
-        modules = split_modules(self.mapped)
-        memories = {
-            name: text
-            for source in self.rtl.values()
-            for name, text in split_modules(source).items()
-            if name.startswith(MEMORY_PREFIX)
-        }
-        self.cells = report["figures"]["cells"]
-        self.verilog = "\n\n".join([*(modules | memories).values(), cell_models(liberty.read(library_file), kinds)])
+        options = {"liberty": library_file, "recipe": recipe, **options}
+        self.report, self.mapped = flow.synthesise_netlist(sources, self.top, **options)
+        rtl = {name: text for source in self.rtl.values() for name, text in split_modules(source).items()}
+        roles = {name: module["attributes"].get("role") for name, module in self.mapped.modules.items()}
+        memories = {name: rtl[name] for name, role in roles.items() if role == "memory"}
+        modules = split_modules(self.mapped.verilog())
+        self.cells = self.report["figures"]["cells"]
+        kinds = self.report["figures"]["cells_by_type"]
+        self.verilog = "\n\n".join([*(modules | memories).values(), cell_models(self.mapped.library, kinds)])
 
 
 def is_equivalent(netlist, timeout=300):

@@ -13,7 +13,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from hw.cli.arguments import add_block_arguments, block_from, check_least, reporting_errors
-from hw.cli.reports import report_name, telling, write_report, write_to
+from hw.cli.reports import block_label, report_name, synthesis_settings, telling, write_report, write_to
 from hw.lib.errors import UsageError
 from hw.registry import TOPS
 from hw.synthesis import liberty, power, timing
@@ -39,8 +39,7 @@ def measure(block, library_file, recipe, period_ps, count, seed=1, sim=None, pro
         run, nets = _simulate(netlist, folder, count, seed, sim)
         progress("power")
         (folder / "cells.lib").write_text(liberty.read_text(library_file))
-        library = liberty.read(library_file)
-        figures = power.report(folder, netlist.mapped, netlist.top, library, CLOCK, period_ps, nets)
+        figures = power.report(folder, netlist.mapped, netlist.top, CLOCK, period_ps, nets)
     picojoules = figures["total_mw"] * period_ps / 1000 * run["cycles"] / run["results"]
     return {
         "parameters": block.parameters.to_dict(),
@@ -71,7 +70,7 @@ def _simulate(netlist, folder, count, seed, sim):
     keep = folder / "run"
     text = netlist.verilog
     if sim == "icarus":  # which writes VCD on its own; cocotb's way of waveforms would write another format
-        text = _dumping(text, list(power.instances(netlist.mapped)), netlist.top)
+        text = _dumping(text, list(netlist.mapped.modules), netlist.top)
     run = run_job(
         netlist.block,
         "verif.campaigns.power_bench",
@@ -83,7 +82,7 @@ def _simulate(netlist, folder, count, seed, sim):
     )
     if run["failed"] or not run["results"]:
         raise ValueError(f"the netlist fails its testbench: {'; '.join(run['messages']) or 'nothing was checked'}")
-    with (keep / "dump.vcd").open() as file:
+    with (keep / "dump.vcd").open("rb") as file:
         nets = read_vcd(file, netlist.top, run["begin_ps"], run["end_ps"])
     return run, {
         scope: {net: (transitions / run["cycles"], share) for net, (transitions, share) in of_scope.items()}
@@ -173,11 +172,13 @@ def main(arguments=None):
         )
     except (simulator.SimulatorError, ValueError) as error:
         raise UsageError(f"power of {options.unit}: {error}") from None
-    recipe = options.recipe if options.recipe != "area" else None
-    report = {"name": report_name(options.unit, options, recipe), **report}
-    write_report(options.output, report)
+    settings = synthesis_settings(options.recipe, options.period, None, liberty.read(options.liberty))
+    settings += (f"{options.count}beats", f"seed-{options.seed}")
+    label = block_label(options.unit, options)
+    report = {"name": label, **report}
+    path = write_report(options.output, report_name(label, *settings), report)
     print(table([report]))
-    print(Path(options.output) / f"{report['name']}.json")
+    print(path)
     return 0
 
 

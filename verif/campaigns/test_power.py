@@ -1,5 +1,6 @@
 """Power: what is read from a waveform, what OpenSTA makes of it, and what is said where something is missing."""
 
+import io
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ from hw.cli.arguments import reporting_errors
 from hw.synthesis import liberty, power, timing
 from verif.campaigns import power as command
 from verif.campaigns.activity import read_vcd
+from verif.synthesis import mini_liberty
 
 REFERENCE = Path(os.environ.get("LIBERTY") or Path(__file__).parents[3] / "shared" / "lib" / "nangate45_typ.lib.gz")
 needs_opensta = pytest.mark.skipif(timing.opensta_version() is None, reason="OpenSTA (sta) is not installed")
@@ -49,7 +51,7 @@ b1 #
 
 
 def test_transitions_in_a_window_of_time():
-    found = read_vcd(WAVES.splitlines(keepends=True), "top", 100, 500)
+    found = read_vcd(io.BytesIO(WAVES.encode()), "top", 100, 500)
     # From 100 to 500 ps: a is 1 but for 150-200 and 400-500; the rise at 100 is where the window begins.
     assert found[()] == {"a": (3, 0.625), "b[0]": (1, 0.25), "b[1]": (2, 0.5)}
     assert found[("part",)] == {"inner": (3, 0.625)}
@@ -57,39 +59,37 @@ def test_transitions_in_a_window_of_time():
 
 
 def test_what_is_unknown_is_half_and_no_transition():
-    found = read_vcd(WAVES.splitlines(keepends=True), "top", 0, 200)
+    found = read_vcd(io.BytesIO(WAVES.encode()), "top", 0, 200)
     # Unknown for 100 ps, 1 for 50; the fall at 150 and the rise at 200 are transitions, the first value is none.
     assert found[()]["a"] == (2, pytest.approx((100 * 0.5 + 50) / 200))
 
 
-CHAIN = """module top (clk, en, a, y);
-  input clk;
-  input en;
-  input a;
-  output y;
-  wire n1;
-  wire n2;
-  wire n3;
-{gate}  DFF_X1 _r_ (.CK({clock}), .D(a), .Q(n2), .QN(n3));
-  INV_X1 _g_ (.A(n2), .ZN(y));
-endmodule
-"""
+CLOCK, ENABLE, A, Y, GATED, Q, QN = range(2, 9)
+PORTS = {"clk": ("input", [CLOCK]), "en": ("input", [ENABLE]), "a": ("input", [A]), "y": ("output", [Y])}
 
 
 def chain(tmp_path, gated, rate, period_ps=1000):
-    gate = "  CLKGATE_X1 _c_ (.CK(clk), .E(en), .GCK(n1));\n" if gated else ""
+    """The library and the power of a flip-flop and an inverter behind it, maybe with a clock gate."""
+    cells = {
+        "_r_": ("DFF_X1", {"CK": GATED if gated else CLOCK, "D": A, "Q": Q, "QN": QN}),
+        "_g_": ("INV_X1", {"A": Q, "ZN": Y}),
+    }
+    if gated:
+        cells["_c_"] = ("CLKGATE_X1", {"CK": CLOCK, "E": ENABLE, "GCK": GATED})
     library = liberty.read(REFERENCE)
     (tmp_path / "cells.lib").write_text(liberty.read_text(REFERENCE))
-    nets = {(): {net: (rate, 0.5) for net in ("a", "n2", "n3", "y")}}
-    text = CHAIN.format(gate=gate, clock="n1" if gated else "clk")
-    return library, power.report(tmp_path, text, "top", library, "clk", period_ps, nets)
+    nets = {(): {net: (rate, 0.5) for net in ("a", f"n{Q}", f"n{QN}", "y")}}
+    netlist = mini_liberty.netlist(library, PORTS, cells)
+    figures = power.report(tmp_path, netlist, "top", "clk", period_ps, nets)
+    assert len(netlist.modules["top"]["cells"]) == len(cells)  # which is left as it was
+    return library, figures
 
 
 @needs_opensta
 @needs_library
 def test_opensta_takes_the_activity_of_every_net(tmp_path):
     library, figures = chain(tmp_path, False, 0.25)
-    load = library.cells["INV_X1"].inputs["A"] + timing.output_load(library)  # of n2 and y
+    load = library.cells["INV_X1"].inputs["A"] + library.output_load  # of the net between and y
     switching = 0.5 * load * 1e-15 * 1.1**2 * 0.25 / 1e-9 * 1000
     assert figures["switching_mw"] == pytest.approx(switching, rel=0.02)
     parts = [figures[f"{part}_mw"] for part in ("internal", "switching", "leakage")]
@@ -114,7 +114,8 @@ def test_a_gated_clock_counts_as_the_clock(tmp_path):
 def test_a_block_from_synthesis_to_energy(tmp_path, capsys):
     arguments = ["bitonic_sorter", "-p", "n=2", "key_width=4", "payload_width=2", "--sim", "icarus", "-n", "40"]
     assert command.main([*arguments, "--liberty", str(REFERENCE), "-o", str(tmp_path)]) == 0
-    report = json.loads((tmp_path / "bitonic_sorter_n-2_key_width-4_payload_width-2.json").read_text())
+    (path,) = tmp_path.glob("bitonic_sorter_n-2_key_width-4_payload_width-2_area_1000ps_auto_*_40beats_seed-1.json")
+    report = json.loads(path.read_text())
     assert report["results"] == 40 and report["clocks"] < 60
     energy = report["total_mw"] * report["period_ps"] / 1000 * report["clocks"] / report["results"]
     assert report["picojoules_a_result"] == pytest.approx(energy, rel=1e-3)

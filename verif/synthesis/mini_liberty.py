@@ -5,7 +5,7 @@ And netlists of its cells, which the tests of single steps begin with.
 
 import json
 
-from hw.synthesis import delay_tables, liberty
+from hw.synthesis import liberty, sta
 from hw.synthesis.netlist import Netlist
 
 # name: (area, {input: fF}, {output: function}); a strength "X2" drives twice the load
@@ -92,7 +92,7 @@ def read(folder):
     """``(library, its tables)``, by way of a file in a folder."""
     path = folder / "mini.lib"
     path.write_text(text())
-    return liberty.read(path), delay_tables.read(path, path.read_text())
+    return liberty.read(path), sta.read_delay_tables(path, path.read_text())
 
 
 def module(ports, cells):

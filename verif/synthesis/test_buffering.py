@@ -2,13 +2,13 @@
 
 import pytest
 
-from hw.synthesis.analysis import Analysis
-from hw.synthesis.buffering import remove_buffers
-from hw.synthesis.sizing import Sizer, SizingTarget
+from hw.synthesis.repair.buffering import remove_buffers
+from hw.synthesis.repair.sizing import Sizer, SizingTarget
+from hw.synthesis.sta.analysis import Analysis
 from verif.synthesis import mini_liberty
 
 CLOCK, A, FIRST, SECOND, Y, Q = range(2, 8)
-AIM = SizingTarget(10_000, 0.5, 20.0)  # a period that is easily met: only area counts
+TARGET = SizingTarget(10_000, 0.5, 20.0)  # a period that is easily met: only area counts
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def without_buffers(parts, cells, outputs):
     while True:
         sizer = Sizer(Analysis(netlist, "top", tables, library, "clk"), library)
         sizer.analysis.update()
-        if not remove_buffers(netlist, "top", sizer, AIM):
+        if not remove_buffers(netlist, "top", sizer, TARGET):
             break
     return {name: pins for name, (_, pins) in mini_liberty.cells_of(netlist).items()}
 

@@ -19,7 +19,7 @@ def test_counts_and_a_sentence_where_nextpnr_is_missing(tmp_path, capsys, monkey
     assert run(tmp_path, "hash_bank_mapper", "--config", "small") == 0
     output = capsys.readouterr().out
     assert "no frequency: nextpnr is not installed; `make fpga` installs it" in output
-    report = json.loads((tmp_path / "out" / "hash_bank_mapper_small.json").read_text())
+    report = json.loads((tmp_path / "out" / "hash_bank_mapper_small_200MHz_seed-1.json").read_text())
     assert 10 < report["luts"] < 100 and 10 < report["flip_flops"] < 40
     assert (report["dsps"], report["block_rams"], report["fmax_mhz"]) == (0, 0, None)
 
@@ -36,7 +36,7 @@ def test_multipliers_are_dsps():
 @pytest.mark.skipif(fpga.find_nextpnr(None) is None, reason="nextpnr is not installed (requirements-fpga.txt)")
 def test_place_and_route(tmp_path, capsys):
     assert run(tmp_path, "hash_bank_mapper", "--config", "small") == 0
-    report = json.loads((tmp_path / "out" / "hash_bank_mapper_small.json").read_text())
+    report = json.loads((tmp_path / "out" / "hash_bank_mapper_small_200MHz_seed-1.json").read_text())
     assert report["device"] == "LFE5U-25F"
     assert 100 < report["fmax_mhz"] < 600
     assert report["tools"]["nextpnr"][0].isdigit()

@@ -1,14 +1,15 @@
-"""What a module that was kept loads its inputs with delays what drives them, in its surroundings as they were found."""
+"""Interface timing: the load of a module's inputs delays their drivers, within its boundary constraints."""
 
 from collections import Counter
 
 import pytest
 
-from hw.synthesis.analysis import Analysis
-from hw.synthesis.buffering import add_trees, remove_buffers
-from hw.synthesis.hierarchy import constrain_boundaries, time_hierarchy
-from hw.synthesis.interface_timing import BoundaryConstraints
-from hw.synthesis.sizing import Sizer, SizingTarget
+from hw.synthesis.repair.buffering import add_trees, remove_buffers
+from hw.synthesis.repair.sizing import Sizer, SizingTarget
+from hw.synthesis.sta.analysis import Analysis
+from hw.synthesis.sta.characterize import interface_timing
+from hw.synthesis.sta.hierarchy import constrain_boundaries, time_hierarchy
+from hw.synthesis.sta.interface_timing import BoundaryConstraints
 from verif.synthesis import mini_liberty
 
 CLOCK, A, B, Y = range(2, 6)
@@ -33,23 +34,25 @@ def design(library, n_loads, n_instances):
 
 @pytest.mark.parametrize("n_instances", [1, 3])
 def test_more_load_delays_the_driver_outside(parts, n_instances):
-    """As much as if the surroundings were worked out anew; alike instances change together."""
+    """As much as if the boundary constraints were worked out again; alike instances change together."""
     library, tables = parts
     found = []
     for n_loads in (1, 4):
         netlist = design(library, n_loads, n_instances)
         inner = Analysis(netlist, "inner", tables, library, "clk")
         inner.update()
-        found.append((netlist, constrain_boundaries(netlist, "top", tables, "clk", {"inner": inner.border()})["inner"]))
+        found.append(
+            (netlist, constrain_boundaries(netlist, "top", tables, "clk", {"inner": interface_timing(inner)})["inner"])
+        )
     (_, before), (netlist, after) = found
-    inner = Analysis(netlist, "inner", tables, library, "clk", surroundings=before)
+    inner = Analysis(netlist, "inner", tables, library, "clk", constraints=before)
     inner.update()
     net = inner.bits().index(A)
     assert after.arrival[KEY][0] > before.arrival[KEY][0] + 1
     assert inner.arrival.reshape(-1, 2)[net] == pytest.approx(after.arrival[KEY], abs=0.01)
 
 
-def test_the_sides_of_a_border_share_what_a_path_is_too_long(parts):
+def test_the_sides_of_a_boundary_share_what_a_path_is_too_long(parts):
     """Of a path from a register through a module to a register, all shrinks alike; of one that is short, nothing."""
     library, tables = parts
     inner = mini_liberty.module({"a": ("input", [A]), "y": ("output", [Y])}, {"inside": ("INV", {"A": A, "Y": Y})})
@@ -61,10 +64,10 @@ def test_the_sides_of_a_border_share_what_a_path_is_too_long(parts):
         "to": ("DFF", {"CK": CLOCK, "D": 14, "Q": 15}),
     }
     netlist = mini_liberty.netlist(library, {"clk": ("input", [CLOCK]), "d": ("input", [10])}, cells, inner=inner)
-    period, borders = time_hierarchy(netlist, "top", tables, "clk", from_inputs=True)
-    free = constrain_boundaries(netlist, "top", tables, "clk", borders)["inner"]
+    period, interfaces = time_hierarchy(netlist, "top", tables, "clk", from_inputs=True)
+    free = constrain_boundaries(netlist, "top", tables, "clk", interfaces)["inner"]
     for goal, share in ((period * 0.8, 0.8), (period * 2, 1.0)):
-        wanted = constrain_boundaries(netlist, "top", tables, "clk", borders, goal_ps=goal)["inner"]
+        wanted = constrain_boundaries(netlist, "top", tables, "clk", interfaces, goal_ps=goal)["inner"]
         assert max(wanted.arrival[KEY]) == pytest.approx(share * max(free.arrival[KEY]), rel=0.05)
         assert max(wanted.needed["y", 0]) == pytest.approx(share * max(free.needed["y", 0]), rel=0.05)
         assert wanted.slew == free.slew and wanted.load == free.load
@@ -81,14 +84,14 @@ def test_a_buffer_at_an_input_stays_where_its_loads_would_delay_the_input(parts,
         "register": ("DFF", {"CK": CLOCK, "D": Y, "Q": 60}),
     }
     netlist = mini_liberty.netlist(library, ports, cells)
-    around = BoundaryConstraints(
+    constraints = BoundaryConstraints(
         arrival={KEY: (300.0, 300.0)},
         slew={KEY: (5.0, 5.0)},
         resistance={KEY: (resistance, resistance)},
-        load_then={KEY: (2.0, 2.0)},
+        reference_load={KEY: (2.0, 2.0)},
         is_complete=True,
     )
-    sizer = Sizer(Analysis(netlist, "top", tables, library, "clk", surroundings=around), library)
+    sizer = Sizer(Analysis(netlist, "top", tables, library, "clk", constraints=constraints), library)
     sizer.analysis.update()
     remove_buffers(netlist, "top", sizer, SizingTarget(330.0, 1.0, 5.0))
     assert ("buffer" in mini_liberty.cells_of(netlist)) == stays
@@ -100,18 +103,20 @@ def test_the_gradient_knows_what_drives_an_input(parts):
     ports = {"clk": ("input", [CLOCK]), "a": ("input", [A])}
     cells = {"late": ("INV", {"A": A, "Y": Y}), "register": ("DFF", {"CK": CLOCK, "D": Y, "Q": 60})}
     netlist = mini_liberty.netlist(library, ports, cells)
-    aim = SizingTarget(300.0, 1.0, 5.0)
+    target = SizingTarget(300.0, 1.0, 5.0)
 
-    def sizer(load_then):
-        around = BoundaryConstraints({KEY: (300.0, 300.0)}, {KEY: (5.0, 5.0)}, {KEY: (3.0, 3.0)}, {KEY: load_then})
-        made = Sizer(Analysis(netlist, "top", tables, library, "clk", surroundings=around), library)
+    def sizer(reference_load):
+        constraints = BoundaryConstraints(
+            {KEY: (300.0, 300.0)}, {KEY: (5.0, 5.0)}, {KEY: (3.0, 3.0)}, {KEY: reference_load}
+        )
+        made = Sizer(Analysis(netlist, "top", tables, library, "clk", constraints=constraints), library)
         made.analysis.update()
         return made
 
     here, heavier = sizer((2.0, 2.0)), sizer((1.9, 1.9))  # as if 0.1 fF were added
     net = here.analysis.bits().index(A)
-    by_load = here.gradient(aim).load.reshape(-1, 2)[net].sum()
-    assert by_load == pytest.approx((heavier.cost(aim) - here.cost(aim)) / 0.1, rel=0.02)
+    by_load = here.gradient(target).load.reshape(-1, 2)[net].sum()
+    assert by_load == pytest.approx((heavier.cost(target) - here.cost(target)) / 0.1, rel=0.02)
     assert by_load > 1
 
 
@@ -121,7 +126,7 @@ def test_a_small_load_with_much_time_does_not_keep_large_ones_from_a_tree(parts)
     netlist.modules["top"]["cells"]["idle"] = {"type": "INV", "connections": {"A": [B], "Y": [99]}}
     inner = Analysis(netlist, "inner", tables, library, "clk")
     inner.update()
-    analysis = Analysis(netlist, "top", tables, library, "clk", {"inner": inner.border()})
+    analysis = Analysis(netlist, "top", tables, library, "clk", {"inner": interface_timing(inner)})
     assert add_trees(netlist, "top", analysis, "tree_") >= 8
     cells = netlist.modules["top"]["cells"]
     loads = Counter(

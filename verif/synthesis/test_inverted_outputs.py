@@ -3,7 +3,7 @@
 import pytest
 
 from hw.synthesis import liberty
-from hw.synthesis.inverted_outputs import MOST_LOADS, InvertedOutputs
+from hw.synthesis.repair.inverted_outputs import MOST_LOADS, InvertedOutputs
 from verif.synthesis import mini_liberty
 
 CLOCK, A, B, DATA, Q, QN, FREE = range(2, 9)

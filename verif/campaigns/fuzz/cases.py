@@ -130,7 +130,7 @@ def _commands(rng):
 def _readme(rng):
     case = Case([], files={"README.md": rng.choice((b"", b"# x\n", b"\xff\xfe", Path("README.md").read_bytes()))})
     for unit in ("dot_product_unit", "token_selector"):
-        case.files[f"reports/{unit}_small.json"] = files.report(rng)
+        case.files[f"reports/{unit}_small_area_1000ps_auto_mini-12345678.json"] = files.report(rng)
     return ["hw", "readme", "--reports", "reports"], case
 
 

@@ -1,10 +1,10 @@
-"""Drive strengths and pins: many small changes at a time, as long as they make a mapped module cheaper.
+"""Gate sizing: drive strengths and pin exchanges, many at a time, as long as they lower the cost of a mapped module.
 
 The cost is area plus a price for every ps that an end (a register or an output) is late, smoothed so that ends and
 paths that are nearly late count a little. Its gradient says, in one pass over all arcs, what a ps more at any arc, a fF
-more at any net or a slower edge costs; with it every cell's other strengths, and exchanges of its pins, are judged at
-once with the library's own tables. The best changes that do not touch each other are made together and kept if the cost
-is lower; otherwise fewer are tried.
+more at any net or a slower edge costs; with it every cell's other strengths, and exchanges of its pins, are evaluated
+at once with the library's own tables. The best changes that do not touch each other are made together; if the cost is
+not lower, they are undone and fewer are tried.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ import numpy as np
 
 SMOOTHING_PS = (20.0, 5.0)
 PRICES = (0.05, 0.15, 0.5, 1.5, 5.0)  # µm² for a ps that one end is late
-HOPELESS_FROM = 0.5  # the price from which on a higher one is only tried while that still helps
+HIGH_PRICE = 0.5  # from which on a higher one is only tried while that still shortens the period
 LEAST_GAIN = 2e-5  # of the cost; a round that brings less is the last one
 ROUNDS = 60
-TAKE_BACKS = 3
+AREA_RECOVERIES = 3
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Sizer:
     def run(self, goal_ps):
         """Size for a period, at a price of being late that rises until the goal is met or that brings nothing more.
 
-        Then what the goal leaves room for is taken back. Returns the last :class:`SizingTarget`, for which the cells are sized.
+        Then area is recovered where the goal leaves slack. Returns the last :class:`SizingTarget`.
         """
         period = self.analysis.update()
         for price in PRICES:
@@ -98,50 +98,50 @@ class Sizer:
                 self.descend(SizingTarget(goal_ps, price, smoothing))
             before, period = period, self.analysis.period
             if period <= goal_ps:
-                self._take_back(goal_ps, price)
+                self._recover_area(goal_ps, price)
                 break
-            if price >= HOPELESS_FROM and period > before * 0.998:
+            if price >= HIGH_PRICE and period > before * 0.998:
                 break
         return SizingTarget(goal_ps, price, SMOOTHING_PS[-1])
 
-    def _take_back(self, goal_ps, price):
-        """SizingTarget a little later as long as the goal is met."""
-        for _ in range(TAKE_BACKS):
-            kept = self.analysis.kind.copy(), self.analysis.pin_net.copy()
+    def _recover_area(self, goal_ps, price):
+        """Smaller cells for a target a little later, as long as the goal is met."""
+        for _ in range(AREA_RECOVERIES):
+            before = self.analysis.kind.copy(), self.analysis.pin_net.copy()
             room = goal_ps - self.analysis.period
             if room < 1:
                 return
             area = self.area()
             self.descend(SizingTarget(goal_ps + room, price, SMOOTHING_PS[-1]))
             if self.analysis.period > goal_ps or self.area() >= area:
-                self.analysis.kind[:], self.analysis.pin_net[:] = kept
+                self.analysis.kind[:], self.analysis.pin_net[:] = before
                 self.analysis.update()
                 return
 
-    def cost(self, aim):
+    def cost(self, target):
         """Area, and what being late costs."""
-        return self.area() + aim.price * aim.smoothing * np.logaddexp(0, aim.late(self.analysis)).sum()
+        return self.area() + target.price * target.smoothing * np.logaddexp(0, target.late(self.analysis)).sum()
 
-    def descend(self, aim):
-        """Make changes as long as they pay."""
+    def descend(self, target):
+        """Make changes as long as they lower the cost."""
         self.analysis.update()
-        cost = self.cost(aim)
+        cost = self.cost(target)
         shares = {self._strengths: 0.5, self._exchanges: 0.5}
         for _ in range(ROUNDS):
             before = cost
             for moves in shares:
-                gradient = self.gradient(aim)
-                cost, shares[moves] = self._try(*moves(gradient), cost, shares[moves], aim)
+                gradient = self.gradient(target)
+                cost, shares[moves] = self._try(*moves(gradient), cost, shares[moves], target)
             if before - cost < LEAST_GAIN * cost:
                 return
 
-    def _try(self, n_changes, change, cost, share, aim):
+    def _try(self, n_changes, change, cost, share, target):
         """Make the best of some changes, fewer if they do not lower the cost; returns the cost and the share made."""
         n = int(np.ceil(n_changes * share))
         while n:
             undo = change(n)
             self.analysis.update()
-            reached = self.cost(aim)
+            reached = self.cost(target)
             if reached < cost:
                 return reached, min(1.0, 1.6 * n / n_changes)
             undo()
@@ -149,13 +149,13 @@ class Sizer:
         self.analysis.update()
         return cost, max(share / 3, 1e-3)
 
-    def gradient(self, aim):
+    def gradient(self, target):
         """The derivatives of the cost."""
         a, origins = self.analysis, self.analysis.origin
         weight = np.zeros(a.n_nodes)
-        np.add.at(weight, a.end_node, aim.price / (1 + np.exp(-aim.late(a))))
+        np.add.at(weight, a.end_node, target.price / (1 + np.exp(-target.late(a))))
         # An arc's share in the arrival at its node; and the one arc that decides the slew there.
-        share = np.exp(np.maximum((a.arrival[origins] + a.delay - a.arrival[a.to]) / aim.smoothing, -50))
+        share = np.exp(np.maximum((a.arrival[origins] + a.delay - a.arrival[a.to]) / target.smoothing, -50))
         share /= sums(a.to, share, a.n_nodes)[a.to]
         slowest = a.arc_slew >= a.slew[a.to]
         (delay_by_slew, delay_by_load), (slew_by_slew, slew_by_load) = a.tables.arcs.gradients(
@@ -175,7 +175,7 @@ class Sizer:
         return Gradient(by_delay, by_slew, by_load, slowest, weight)
 
     def _strengths(self, gradient):
-        """``(number, function that makes the first n)`` of the changes of strength that are worth it, best first."""
+        """``(number, function that makes the first n)`` of the changes of strength that lower the cost, best first."""
         a = self.analysis
         best = np.zeros(len(a.kind))
         best_kind = a.kind.copy()
@@ -195,7 +195,7 @@ class Sizer:
         return len(cells), change
 
     def _apart(self, gain):
-        """The cells whose change is worth more than that of any neighbour, best first."""
+        """The cells whose change gains more than that of any neighbour, best first."""
         a = self.analysis
         gain = gain * (1 + 1e-6 * self._random.random(len(gain)))  # no ties
         most = np.zeros(a.n_nodes // 2)
@@ -208,7 +208,7 @@ class Sizer:
         return cells[np.argsort(-gain[cells])]
 
     def _exchanges(self, gradient):
-        """``(number, function that makes the first n)`` of the exchanges of pins that are worth it, best first."""
+        """``(number, function that makes the first n)`` of the exchanges of pins that lower the cost, best first."""
         a = self.analysis
         of_cell = np.zeros(len(a.kind))
         np.maximum.at(of_cell, a.arc_cell, gradient.node[a.to])

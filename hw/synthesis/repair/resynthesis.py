@@ -1,4 +1,4 @@
-"""A region of a mapped netlist mapped anew by ABC, which is told when the region's inputs arrive and what it may take.
+"""Resynthesis of a region of a mapped netlist by ABC, which is given arrival and required times at the region's ports.
 
 Yosys' own interface to ABC cannot tell that: to ABC every input of a piece of logic then arrives at once, be it a
 register or the end of a chain of adder cells.
@@ -16,9 +16,9 @@ class Region:
         self._netlist, self._name = netlist, module
         self._cells = netlist.modules[module]["cells"]
         self._names = sorted(names)
-        self._inputs, self._outputs = self._border()
+        self._inputs, self._outputs = self._boundary()
 
-    def _border(self):
+    def _boundary(self):
         """The nets that come in and those that go out."""
         inside, driven, read = set(self._names), set(), set()
         outside = set()

@@ -1,4 +1,4 @@
-"""What modules that were kept and those around them show to each other: a :class:`InterfaceTiming`, a :class:`BoundaryConstraints`."""
+"""What a module and those around it know of each other: :class:`InterfaceTiming` and :class:`BoundaryConstraints`."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ class Driver:
 
 @dataclass
 class InterfaceTiming:
-    """What a module that was kept shows to the one around it, by ``(port, bit)``, mostly pairs of rising and falling.
+    """What a module shows to the one around it, by ``(port, bit)``, mostly pairs of rising and falling.
 
     That is the load of its inputs, how long before the clock edge they are needed, and the drivers of its outputs; of
     outputs that are inputs, or come from what has no timing, only when they arrive and their slew.
@@ -32,18 +32,18 @@ class InterfaceTiming:
 
 @dataclass
 class BoundaryConstraints:
-    """What a module that was kept meets around it, the worst of all its instances: pairs by ``(port, bit)``.
+    """What a module meets around it, the worst of all its instances: pairs by ``(port, bit)``.
 
     That is when its inputs arrive, their slew, by how many ps they come later for each fF that they load their drivers
-    more than the ``load_then``, the load of its outputs, and how long before the clock edge these are needed. What is
-    not there is as for a whole design: inputs arrive with the clock, outputs are due at its edge; if it
+    more than the ``reference_load``, the load of its outputs, and how long before the clock edge these are needed. What
+    is not there is as for a whole design: inputs arrive with the clock, outputs are due at its edge; if it
     ``is_complete``, there is no path from other inputs and to other outputs.
     """
 
     arrival: dict = field(default_factory=dict)
     slew: dict = field(default_factory=dict)
     resistance: dict = field(default_factory=dict)
-    load_then: dict = field(default_factory=dict)
+    reference_load: dict = field(default_factory=dict)
     load: dict = field(default_factory=dict)
     needed: dict = field(default_factory=dict)
     is_complete: bool = False

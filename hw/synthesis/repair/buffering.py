@@ -1,18 +1,18 @@
-"""Buffers: trees for nets that go to many modules, and for the loads of slow nets that have time to spare.
+"""Buffers: trees for nets that go to many modules, and for the loads of slow nets that have slack.
 
-Those that ABC has put in without knowing it, or that are of no use any more, are taken out by the same reckoning.
+Those that ABC has put in without knowing the timing, or that are of no use any more, are removed by the same cost.
 """
 
 import numpy as np
 
-from hw.synthesis.sizing import sums
+from hw.synthesis.repair.sizing import sums
 
 SPARE_PS = 5.0
 MOST_LOADS = 20  # of the smallest buffer on a net: what ABC is told for the nets that it sees
 
 
 def add_trees(netlist, module, analysis, mark):
-    """Give every net that goes into modules that were kept, and to much, a tree of buffers; returns how many.
+    """Give every net with many loads, some of them in modules inside, a tree of buffers; returns how many.
 
     ABC sees no more of such a net than its end in each module. What is needed first is nearest to the root.
     """
@@ -41,7 +41,7 @@ def add_trees(netlist, module, analysis, mark):
                 behind += sinks[n_behind][1]
                 n_behind += 1
             if behind <= 2 * own_load:
-                del sinks[0]  # not worth a buffer, whatever comes after it
+                del sinks[0]  # too little for a buffer, whatever comes after it
                 continue
             name = f"{mark}{n_added}"
             _insert(netlist, module, bits[net], kind, [sink for sink, _ in sinks[:n_behind]], name)
@@ -51,24 +51,24 @@ def add_trees(netlist, module, analysis, mark):
     return n_added
 
 
-def add_buffers(netlist, module, sizer, aim, mark):
+def add_buffers(netlist, module, sizer, target, mark):
     """Put buffers into a module's netlist where that lowers the cost by the gradient; returns how many.
 
     Of a net whose load costs, the sinks that can wait for a buffer move behind one. New cells are named by ``mark``.
     """
     a = sizer.analysis
-    gradient = sizer.gradient(aim)
+    gradient = sizer.gradient(target)
     buffers = _buffers(a, netlist.library)
     load_cost = gradient.load.reshape(-1, 2)
-    sink_net, capacitance, slack = _sinks(a, aim.goal_ps)
+    sink_net, capacitance, slack = _sinks(a, target.goal_ps)
     order = np.argsort(sink_net, kind="stable")
     first = np.searchsorted(sink_net[order], np.arange(len(load_cost) + 1))
-    hopeful = (load_cost * a.load.reshape(-1, 2)).sum(1) > min(area for area, *_ in buffers)
-    hopeful[a.ideal] = False
-    hopeful &= np.diff(first) > 0
+    is_candidate = (load_cost * a.load.reshape(-1, 2)).sum(1) > min(area for area, *_ in buffers)
+    is_candidate[a.ideal] = False
+    is_candidate &= np.diff(first) > 0
     bits = a.bits()
     n_added = 0
-    for net in np.flatnonzero(hopeful):
+    for net in np.flatnonzero(is_candidate):
         pins = order[first[net] : first[net + 1]]
         best = (0.0, None, None)
         for area, kind, input_load, first_arc, edges in buffers:
@@ -93,13 +93,13 @@ def add_buffers(netlist, module, sizer, aim, mark):
     return n_added
 
 
-def remove_buffers(netlist, module, sizer, aim):
+def remove_buffers(netlist, module, sizer, target):
     """Take buffers out of a module's netlist where that lowers the cost by the gradient; returns how many.
 
     Their loads move to the net before them, at most one buffer's to a net at a time.
     """
     a, library = sizer.analysis, netlist.library
-    gradient = sizer.gradient(aim)
+    gradient = sizer.gradient(target)
     cells = netlist.modules[module]["cells"]
     of_kind = {kind: _is_buffer(library.cells[kind]) for kind in a.kinds}
     is_buffer = np.array(
@@ -117,12 +117,12 @@ def remove_buffers(netlist, module, sizer, aim):
     driven = driver >= 0
     limits[driven] = sizer.limits()[driver[driven]]
     output = {int(cell): int(to) // 2 for cell, to in zip(a.arc_cell, a.to, strict=True) if is_buffer[cell]}
-    kept, ideal = set(a.outputs.tolist()), set(a.ideal.tolist())
+    at_output, ideal = set(a.outputs.tolist()), set(a.ideal.tolist())
     best = {}
     for pin in np.flatnonzero(is_buffer[a.pin_cell]):
         cell, net = int(a.pin_cell[pin]), int(a.pin_net[pin])
         behind = output.get(cell)
-        if behind is None or behind in kept or net in ideal:
+        if behind is None or behind in at_output or net in ideal:
             continue
         more = net_load[behind] - own[pin]
         if (net_load[net] + more).max() > limits[net]:

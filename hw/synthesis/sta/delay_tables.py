@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hw.synthesis import liberty
+from hw.synthesis.liberty_text import femtofarad, parse
 
 EDGES = ("rise", "fall")
 _TIME_PS = {"ps": 1.0, "ns": 1000.0, "us": 1e6}
@@ -63,10 +63,10 @@ class DelayTables:
     """
 
     def __init__(self, text):
-        group = liberty.parse(_POWER.sub("", text))
+        group = parse(_POWER.sub("", text))
         self.cells = {}
         self._time = _unit(group.values.get("time_unit", "1ns"), _TIME_PS)
-        self._load = liberty.femtofarad(group)
+        self._load = femtofarad(group)
         self._templates = {child.name: child.values for child in group.groups if child.kind == "lu_table_template"}
         arcs, setups = [], []
         for child in group.groups:

@@ -1,4 +1,4 @@
-"""The complement that a flip-flop has at its second output, in place of inverters before and behind it.
+"""Inverted (QN) outputs of flip-flops in place of inverters before and behind them.
 
 Neither Yosys nor ABC uses that output. A flip-flop may as well hold the complement of its value, if what reads it reads
 the other output: then an inverter that only feeds a flip-flop goes, and an AND there becomes a NAND, which is smaller.
@@ -11,7 +11,7 @@ MOST_LOADS = 8  # of an inverter that goes; one with more is there for its stren
 
 
 class InvertedOutputs:
-    """What a library offers for this: flip-flops with two outputs, and gates that have a smaller complement."""
+    """What a library offers for this: flip-flops with two outputs, and gates that have a smaller inverted form."""
 
     def __init__(self, library):
         self._library = library
@@ -21,7 +21,7 @@ class InvertedOutputs:
         cells = netlist.modules[module]["cells"]
         registers = [name for name, cell in cells.items() if cell["type"] in self._flip_flops]
         if registers:
-            self._hold_complements(netlist, module, registers)
+            self._store_inverted(netlist, module, registers)
             self._drop_inverters(netlist, module, registers)
 
     @cached_property
@@ -41,8 +41,8 @@ class InvertedOutputs:
         return {name for name, cell in self._gates() if cell.truth(*cell.functions) == (1, 0)}
 
     @cached_property
-    def _smaller_complements(self):
-        """``{gate: the smallest gate of the complementary function, with the same input pins}``, if that is smaller."""
+    def _smaller_inverted(self):
+        """``{gate: the smallest gate of the inverted function, with the same input pins}``, if that is smaller."""
         smallest = {}
         for name, cell in self._gates():
             ((_, table),) = cell.behaviour[1]
@@ -63,7 +63,7 @@ class InvertedOutputs:
             if not cell.storage and cell.behaviour is not None and len(cell.functions) == 1 and cell.area > 0:
                 yield name, cell
 
-    def _hold_complements(self, netlist, module, registers):
+    def _store_inverted(self, netlist, module, registers):
         cells = netlist.modules[module]["cells"]
         drivers, loads = _drivers_and_loads(netlist, module)
         for name in registers:
@@ -76,8 +76,8 @@ class InvertedOutputs:
             if kind in self._inverters:
                 pins[data] = next(cells[driver]["connections"][pin] for pin in self._library.cells[kind].inputs)
                 del cells[driver]
-            elif kind in self._smaller_complements:
-                other = self._smaller_complements[kind]
+            elif kind in self._smaller_inverted:
+                other = self._smaller_inverted[kind]
                 old, new = (next(iter(self._library.cells[gate].functions)) for gate in (kind, other))
                 connections = cells[driver]["connections"]
                 connections[new] = connections.pop(old)
