@@ -16,6 +16,7 @@ from golden.core.streams import TokenCompare, load, n_load_beats, store
 from golden.spec.commands import ErrorCode, Memory, Opcode, Unit, form_of
 from golden.spec.counters import COUNTERS, DEPENDS_ON_TIME
 from golden.spec.operands import MaskRows
+from golden.spec.sizes import check_sizes
 
 __all__ = ["Core", "Refusal", "Run", "StoreBeats"]
 
@@ -75,6 +76,7 @@ class Core:
     """
 
     def __init__(self, sizes):
+        check_sizes(sizes)
         self.sizes = sizes
         self.memories = Memories(sizes)
         self.known = Known([0] * sizes.n_masks)

@@ -6,7 +6,7 @@ import numpy as np
 
 from golden.program import placement
 from golden.spec.commands import Command, Memory, Opcode
-from golden.spec.sizes import words_for
+from golden.spec.sizes import check_sizes, words_for
 from golden.units.hash_bank_mapper import default_multiplier
 
 __all__ = ["Banked", "DataProgram", "Encoded", "Matrix", "Stored", "Weights"]
@@ -79,6 +79,7 @@ class DataProgram:
     """Commands and what they take from the load stream; here those that move data."""
 
     def __init__(self, sizes):
+        check_sizes(sizes)
         self.sizes = sizes
         self.commands = []
         self.stored = []

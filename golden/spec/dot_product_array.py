@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 from golden.spec.dot_product_unit import DotProductUnitParameters
 from golden.spec.formats import OPERAND_FORMATS
-from golden.spec.limits import MAX_SLOTS
+from golden.spec.limits import MAX_BANKS, MAX_RUN_AHEAD, MAX_SLOTS
 from golden.spec.parameters import choice, integer, power_of_two
 
-__all__ = ["DotProductArrayParameters", "DpuSliceParameters"]
+__all__ = ["MAX_BEATS", "DotProductArrayParameters", "DpuSliceParameters"]
+
+MAX_BEATS = 1 << 10
+"""Beats of a dot product."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,14 +18,18 @@ class DpuSliceParameters(DotProductUnitParameters):
     n_lanes: int = integer(16, low=1, high=1024, doc="products a beat")
     format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="of query and key")
     n_slots: int = integer(16, low=1, high=MAX_SLOTS, doc="bits of a unit's part of a mask: columns divided by units")
-    max_beats: int = integer(2, low=1, high=1024, doc="beats a dot product, at most: head dimension divided by lanes")
+    max_beats: int = integer(
+        2, low=1, high=MAX_BEATS, doc="beats a dot product, at most: head dimension divided by lanes"
+    )
     weight_depth: int | None = integer(
         None, low=1, high=1 << 22, doc="words a weight bank, of n_lanes elements; by default n_slots * max_beats"
     )
     query_beats: int | None = integer(
         None, low=1, high=64, doc="beats a transfer of the query stream; by default 2 where max_beats allows"
     )
-    run_ahead: int = integer(8, low=0, high=8, doc="rows that a unit may be ahead of the slowest one")
+    run_ahead: int = integer(
+        MAX_RUN_AHEAD, low=0, high=MAX_RUN_AHEAD, doc="rows that a unit may be ahead of the slowest one"
+    )
 
     def check(self):
         super().check()
@@ -39,4 +46,4 @@ class DpuSliceParameters(DotProductUnitParameters):
 
 @dataclass(frozen=True, kw_only=True)
 class DotProductArrayParameters(DpuSliceParameters):
-    n_units: int = power_of_two(4, low=2, high=64, doc="dot-product units, each with its weight bank")
+    n_units: int = power_of_two(4, low=2, high=MAX_BANKS, doc="dot-product units, each with its weight bank")

@@ -8,3 +8,9 @@ MAX_SLOTS = 1 << 12
 
 MAX_WORDS = 1 << 16
 """Words of a memory of the core, whose addresses have 16 bits in a command."""
+
+MAX_BANKS = 64
+"""Banks of the core, and what each of them has: dot-product units, lanes of a unit, lanes of an engine."""
+
+MAX_RUN_AHEAD = 8
+"""Rows that a dot-product unit may be ahead of the slowest one; the default as well."""

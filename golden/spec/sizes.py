@@ -1,8 +1,36 @@
-"""The sizes of a core: everything that follows from its parameters, for the model and for the hardware."""
+"""The sizes of a core, each declared once, and what follows from them, for the model and for the hardware."""
 
 from dataclasses import dataclass
 
-__all__ = ["CoreSizes", "DerivedSizes", "words_for"]
+from golden.spec import layer_norm_unit, softmax_unit
+from golden.spec.dot_product_array import MAX_BEATS
+from golden.spec.limits import MAX_BANKS, MAX_RUN_AHEAD, MAX_SLOTS, MAX_WORDS
+from golden.spec.parameters import Parameters, choice, integer, power_of_two
+from golden.spec.token_selector import MAX_BEATS_A_ROW, MAX_CHANNELS, MAX_PATCH, MAX_SIDE, REFERENCES, LatentParameters
+from golden.spec.vector_unit import VectorUnitParameters
+
+__all__ = [
+    "Banks",
+    "CommandLimits",
+    "CoreSizes",
+    "DerivedSizes",
+    "HeadDim",
+    "ImemDepth",
+    "ImemWord",
+    "KeyMask",
+    "Lanes",
+    "Latent",
+    "Masks",
+    "OmemDepth",
+    "RowDim",
+    "RunAhead",
+    "SimdLanes",
+    "Tokens",
+    "VmemDepth",
+    "WmemDepth",
+    "check_sizes",
+    "words_for",
+]
 
 
 def words_for(elements, word):
@@ -80,23 +108,166 @@ class DerivedSizes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoreSizes(DerivedSizes):
-    """The sizes of a core."""
+class PartSizes(DerivedSizes, Parameters):
+    """Some of the core's parameters, and the sizes that follow from them."""
 
-    n_banks: int = 4
-    n_lanes: int = 4
-    simd_lanes: int = 4
-    max_tokens: int = 64
-    max_head_dim: int = 16
-    max_dim: int = 32
-    run_ahead: int = 8
-    imem_depth: int = 512
-    wmem_depth: int = 256
-    vmem_depth: int = 64
-    omem_depth: int = 1024
-    n_masks: int = 2
-    latent_width: int = 8
-    latent_height: int = 8
-    channels: int = 3
-    patch: int = 2
-    reference: str = "last"
+
+@dataclass(frozen=True, kw_only=True)
+class Banks(PartSizes):
+    n_banks: int = power_of_two(4, low=2, high=MAX_BANKS, doc="banks, each with a dot-product unit and a SIMD engine")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lanes(PartSizes):
+    n_lanes: int = power_of_two(4, low=1, high=MAX_BANKS, doc="products a beat of a dot-product unit")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimdLanes(PartSizes):
+    simd_lanes: int = power_of_two(4, low=1, high=MAX_BANKS, doc="lanes of a SIMD engine")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens(PartSizes):
+    max_tokens: int = integer(
+        64,
+        low=2,
+        high=softmax_unit.MAX_ELEMENTS,
+        doc="tokens: rows of a command, keys and values, of which a row of SOFTMAX has up to that many",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadDim(PartSizes):
+    max_head_dim: int = integer(
+        16, low=1, high=layer_norm_unit.MAX_ELEMENTS, doc="elements of a query, key or value, at most max_dim"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowDim(PartSizes):
+    max_dim: int = integer(
+        32,
+        low=1,
+        high=layer_norm_unit.MAX_ELEMENTS,
+        doc="elements of a row of any other matrix, of which LAYER_NORM takes up to that many",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunAhead(PartSizes):
+    run_ahead: int = integer(
+        MAX_RUN_AHEAD, low=0, high=MAX_RUN_AHEAD, doc="rows that a dot-product unit may be ahead of the slowest one"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImemDepth(PartSizes):
+    imem_depth: int = integer(
+        512, low=2, high=MAX_WORDS, doc="words of IMEM, max(n_banks, 2*n_lanes, simd_lanes) elements each"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WmemDepth(PartSizes):
+    wmem_depth: int = integer(256, low=2, high=MAX_WORDS, doc="words of a weight bank, n_lanes elements each")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VmemDepth(PartSizes):
+    vmem_depth: int = integer(64, low=2, high=MAX_WORDS, doc="words of an engine's bank, simd_lanes elements each")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OmemDepth(PartSizes):
+    omem_depth: int = integer(1024, low=2, high=MAX_WORDS, doc="scores, and as many probabilities, a bank")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masks(PartSizes):
+    n_masks: int = integer(2, low=1, high=15, doc="masks: one row for all rows, and n_masks - 1 of max_tokens rows")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latent(PartSizes):
+    latent_width: int = integer(8, low=1, high=MAX_SIDE, doc="columns of the latent that CTR compares")
+    latent_height: int = integer(8, low=1, high=MAX_SIDE, doc="rows of that latent")
+    channels: int = integer(3, low=1, high=MAX_CHANNELS, doc="channels of that latent")
+    patch: int = integer(2, low=1, high=MAX_PATCH, doc="width and height of a patch, which is a token")
+    reference: str = choice("last", *REFERENCES, doc="what CTR compares with, see token_selector")
+
+    @property
+    def latent(self):
+        """The latent as the token selector takes it, n_banks values a beat."""
+        return LatentParameters(
+            width=self.latent_width,
+            height=self.latent_height,
+            channels=self.channels,
+            patch=self.patch,
+            n_values=self.n_banks,
+        )
+
+
+# The fields of a dataclass come in the order of its bases from the last one to the first.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImemWord(ImemDepth, SimdLanes, Lanes, Banks):
+    """What the words of IMEM and their addresses follow from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyMask(Masks, Tokens, Banks):
+    """What the rows of the mask memory and their addresses follow from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandLimits(
+    Masks, OmemDepth, VmemDepth, WmemDepth, ImemDepth, RowDim, HeadDim, Tokens, SimdLanes, Lanes, Banks
+):
+    """What commands are checked against."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreSizes(
+    Latent,
+    Masks,
+    OmemDepth,
+    VmemDepth,
+    WmemDepth,
+    ImemDepth,
+    RunAhead,
+    RowDim,
+    HeadDim,
+    Tokens,
+    SimdLanes,
+    Lanes,
+    Banks,
+):
+    """The sizes of a core: all of its parameters."""
+
+    def check(self):
+        if self.max_head_dim > self.max_dim:
+            self.refuse("max_head_dim", f"at most max_dim={self.max_dim}")
+        if self.row_word > self.n_banks * self.simd_lanes:
+            self.refuse(
+                "simd_lanes",
+                f"at least {-(-self.row_word // self.n_banks)}, so that the vector unit holds a word of IMEM",
+            )
+        if self.max_beats > MAX_BEATS:
+            self.refuse("max_dim", f"at most {(MAX_BEATS - 1) * self.n_lanes}, {MAX_BEATS - 1} beats of n_lanes")
+        if self.key_slots > MAX_SLOTS:
+            self.refuse("max_tokens", f"at most {MAX_SLOTS * self.n_banks}, {MAX_SLOTS} a bank")
+        vector_unit = VectorUnitParameters(n_engines=self.n_banks, bank_depth=self.vmem_depth)
+        if self.simd_lanes > vector_unit.most_lanes:
+            self.refuse("simd_lanes", f"at most {vector_unit.most_lanes} with n_banks={self.n_banks}")
+        if words_for(self.latent_width * self.channels, self.n_banks) > MAX_BEATS_A_ROW:
+            self.refuse("latent_width", f"at most {MAX_BEATS_A_ROW * self.n_banks // self.channels}")
+        if self.latent.n_tokens > self.max_tokens:
+            self.refuse("max_tokens", f"at least {self.latent.n_tokens}, the patches of the latent")
+
+
+def check_sizes(sizes):
+    """Refuse what are no sizes; sizes have checked themselves."""
+    if not isinstance(sizes, CoreSizes):
+        raise TypeError(f"sizes must be CoreSizes, not {sizes!r}")

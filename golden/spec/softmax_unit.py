@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from golden.spec.formats import FP16
-from golden.spec.limits import MAX_SLOTS
+from golden.spec.limits import MAX_BANKS, MAX_SLOTS
 from golden.spec.parameters import Parameters, integer, power_of_two
 from golden.spec.tables import line, read
 
@@ -43,7 +43,7 @@ FACTOR_WIDTH = FP16.width - 2
 
 @dataclass(frozen=True, kw_only=True)
 class BanksParameters(Parameters):
-    n_banks: int = power_of_two(4, low=1, high=64, doc="banks, one score of each a beat")
+    n_banks: int = power_of_two(4, low=1, high=MAX_BANKS, doc="banks, one score of each a beat")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,20 @@ from dataclasses import dataclass
 
 from golden.spec.parameters import Parameters, choice, integer
 
-__all__ = ["MAX_BEATS_A_ROW", "LatentParameters", "TokenSelectorParameters"]
+__all__ = [
+    "MAX_BEATS_A_ROW",
+    "MAX_CHANNELS",
+    "MAX_PATCH",
+    "MAX_SIDE",
+    "REFERENCES",
+    "LatentParameters",
+    "TokenSelectorParameters",
+]
 
 MAX_BEATS_A_ROW = 4096
+REFERENCES = ("previous", "last")
+MAX_SIDE, MAX_CHANNELS, MAX_PATCH = 1024, 64, 64
+"""Width and height of a latent, its channels, and the width and height of a patch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,10 +28,12 @@ class LatentParameters(Parameters):
     that takes several beats).
     """
 
-    width: int = integer(32, low=1, high=1024, doc="values in a row of the latent")
-    height: int = integer(32, low=1, high=1024, doc="rows of the latent")
-    channels: int = integer(3, low=1, high=64, doc="channels of the latent")
-    patch: int = integer(2, low=1, high=64, doc="width and height of a patch; patches at the far edges may be cut off")
+    width: int = integer(32, low=1, high=MAX_SIDE, doc="values in a row of the latent")
+    height: int = integer(32, low=1, high=MAX_SIDE, doc="rows of the latent")
+    channels: int = integer(3, low=1, high=MAX_CHANNELS, doc="channels of the latent")
+    patch: int = integer(
+        2, low=1, high=MAX_PATCH, doc="width and height of a patch; patches at the far edges may be cut off"
+    )
     n_values: int = integer(16, low=1, high=1024, doc="values a beat")
     channel_order: str = choice(
         "inner", "inner", "outer", doc="order within a row: pixel by pixel (inner) or channel by channel (outer)"
@@ -56,8 +69,7 @@ class LatentParameters(Parameters):
 class TokenSelectorParameters(LatentParameters):
     reference: str = choice(
         "previous",
-        "previous",
-        "last",
+        *REFERENCES,
         doc="compare with the latent of the step before, a second stream, or with the values at which each token was "
         "last computed, kept in an own memory",
     )

@@ -89,11 +89,11 @@ class VectorUnitParameters(TotalsParameters):
                 f"at most {self.align_width - excess} with max_terms {self.max_terms}, "
                 f"n_engines {self.n_engines} and n_lanes {self.n_lanes}",
             )
-        if self.command_width + _HANDSHAKE_BITS > MAX_INPUT_BITS:
+        if self.n_lanes > self.most_lanes:
             self.refuse(
                 "n_lanes",
-                f"smaller with n_engines {self.n_engines}, since a command of {self.command_width} bits is more than "
-                f"the {MAX_INPUT_BITS - _HANDSHAKE_BITS} that the unit's ports may have",
+                f"at most {self.most_lanes} with n_engines {self.n_engines}, since a command of more than "
+                f"{MAX_INPUT_BITS - _HANDSHAKE_BITS} bits is more than the unit's ports may have",
             )
 
     @property
@@ -102,8 +102,18 @@ class VectorUnitParameters(TotalsParameters):
         return max(1, (self.bank_depth - 1).bit_length())
 
     @property
+    def lane_command_width(self):
+        """Bits of a command for each lane: an enable and three operands."""
+        return 1 + 3 * self.float_format.width
+
+    @property
     def command_width(self):
-        """Bits of a command: operation, scope, first and last; for each engine an enable and an address; for each lane
-        an enable and three operands."""
-        lane = 1 + 3 * self.float_format.width
-        return OPERATION_WIDTH + SCOPE_WIDTH + 2 + self.n_engines * (1 + self.address_width + self.n_lanes * lane)
+        """Bits of a command: operation, scope, first and last; for each engine an enable, an address, and its lanes."""
+        engine = 1 + self.address_width + self.n_lanes * self.lane_command_width
+        return OPERATION_WIDTH + SCOPE_WIDTH + 2 + self.n_engines * engine
+
+    @property
+    def most_lanes(self):
+        """Lanes up to which the bits of a command can be input ports of a module."""
+        others = self.command_width - self.n_engines * self.n_lanes * self.lane_command_width
+        return (MAX_INPUT_BITS - _HANDSHAKE_BITS - others) // (self.n_engines * self.lane_command_width)

@@ -14,7 +14,7 @@ from hw.top.controller.counters import COUNTERS, CoreCounters
 from hw.top.host.load_store import LoadStore
 from hw.top.memories.score_memory import ScoreMemory
 from hw.top.memories.shared_memory import SharedMemory
-from hw.top.parameters import CoreParameters
+from hw.top.parameters import CoreSizes
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
 
@@ -37,7 +37,7 @@ class Core(Block):
     the addresses of the hash are this project's.
     """
 
-    Parameters = CoreParameters
+    Parameters = CoreSizes
     members_doc = {
         "commands": "what to do, in order",
         "load": "data for LOAD and CTR, in the order of the commands",

@@ -2,7 +2,6 @@
 
 from collections import deque
 
-from golden.spec.sizes import CoreSizes
 from verif.bench.batch import Batch, Bench
 from verif.bench.endpoints import Partly, word
 from verif.core.random_programs import RandomPrograms
@@ -16,7 +15,7 @@ class CoreBench(Bench):
 
     def __init__(self, block, seed):
         super().__init__(block, seed)
-        self._sizes = CoreSizes(**self.parameters.to_dict())
+        self._sizes = self.parameters
         self._programs = RandomPrograms(self._sizes, self.rng)
         self._refusals = deque()
         self._error = 0

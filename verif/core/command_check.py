@@ -12,7 +12,6 @@ from golden.core.checks import Known, check, extents
 from golden.spec.commands import ErrorCode
 from golden.spec.sizes import CoreSizes
 from hw.top.controller.command_checker import EXTENT, checked_state
-from hw.top.parameters import CoreParameters
 from verif.bench.endpoints import word
 from verif.core.random_commands import random_command
 
@@ -29,10 +28,9 @@ def random_known(rng, sizes):
 @cocotb.test()
 async def refuse(dut):
     job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
-    parameters = CoreParameters(**job["parameters"])
     sizes = CoreSizes(**job["parameters"])
     rng = np.random.default_rng(job["seed"])
-    layout = checked_state(parameters)
+    layout = checked_state(sizes)
     counts = {"failed": [], "checked": 0, "codes": {code.name: 0 for code in ErrorCode}}
 
     async def clock():

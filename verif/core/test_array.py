@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from golden.spec.commands import FLAGS
-from golden.spec.sizes import words_for
+from golden.spec.sizes import CoreSizes, words_for
 from golden.units.dot_product_array import schedule
 from hw.emit.package import build_package
 from hw.top.array.controller import ArrayController
 from hw.top.array.plan import query_beats
-from hw.top.parameters import CoreParameters
 from hw.top.rows.row_sequencer import RowSequencer
 from verif.campaigns import lint
 from verif.core.array_bench import ArrayProgram
@@ -78,7 +77,7 @@ def check_counters(block, run, found):
 @pytest.mark.parametrize("parameters", CASES)
 def test_commands(parameters):
     """Commands of all kinds, in any order; some are cut off by a reset, and the next one must not notice."""
-    core = CoreParameters(**parameters)
+    core = CoreSizes(**parameters)
     block = ArrayController.for_core(core)
     program = ArrayProgram(core, SEED)
     runs = [
@@ -115,7 +114,7 @@ def product_beats(block, command):
 @pytest.mark.parametrize("parameters", [{"max_tokens": 64}, POINTS[3][1]], ids=str)
 def test_products_lose_no_clock(parameters):
     """A row takes its slots times its beats, even if that is one clock; only the first one's words are waited for."""
-    core = CoreParameters(**parameters)
+    core = CoreSizes(**parameters)
     block = ArrayController.for_core(core)
     p = block.parameters
     program = ArrayProgram(core, SEED)
@@ -140,7 +139,7 @@ def test_products_lose_no_clock(parameters):
 @pytest.mark.slow
 @pytest.mark.parametrize("run_ahead", [0, 8])
 def test_scores_take_the_clocks_of_the_schedule(run_ahead):
-    core = CoreParameters(max_tokens=64, run_ahead=run_ahead)
+    core = CoreSizes(max_tokens=64, run_ahead=run_ahead)
     block = ArrayController.for_core(core)
     program = ArrayProgram(core, SEED)
     runs = [
@@ -166,7 +165,7 @@ def test_scores_take_the_clocks_of_the_schedule(run_ahead):
 @pytest.mark.slow
 def test_projections_lose_no_clock():
     """Each group of a row takes its beats, and an empty one a clock; then the last tile goes through the aligner."""
-    core = CoreParameters(max_tokens=64)
+    core = CoreSizes(max_tokens=64)
     block = ArrayController.for_core(core)
     p = block.parameters
     program = ArrayProgram(core, SEED)
@@ -189,7 +188,7 @@ def test_projections_lose_no_clock():
 
 @pytest.mark.slow
 def test_waiting_units_are_counted():
-    core = CoreParameters(max_tokens=30, run_ahead=0)
+    core = CoreSizes(max_tokens=30, run_ahead=0)
     block = ArrayController.for_core(core)
     program = ArrayProgram(core, SEED)
     sizes = {"n_rows": 30, "n_in": 4, "gated": False}
@@ -210,7 +209,6 @@ def test_waiting_units_are_counted():
 @pytest.mark.parametrize("parameters", [POINTS[0][1], POINTS[1][1], POINTS[3][1], POINTS[4][1]], ids=str)
 def test_verilog_is_clean(parameters):
     report = lint.lint(
-        build_package({"array_controller": ArrayController.for_core(CoreParameters(**parameters))}),
-        ["array_controller"],
+        build_package({"array_controller": ArrayController.for_core(CoreSizes(**parameters))}), ["array_controller"]
     )
     assert {tool: found for tool, found in report.items() if found} == {}

@@ -7,7 +7,6 @@ import pytest
 
 from golden.spec.sizes import CoreSizes
 from hw.top.controller.command_checker import CommandChecker
-from hw.top.parameters import CoreParameters
 from verif.bench.harness import run_job
 
 pytestmark = pytest.mark.core
@@ -33,9 +32,9 @@ POINTS = [
 
 @pytest.mark.parametrize("point", POINTS, ids=["default", "small-lanes", "few-banks"])
 def test_reasons(point):
-    parameters = asdict(CoreSizes(**point))
-    block = CommandChecker.for_core(CoreParameters(**parameters))
-    job = {"parameters": parameters, "seed": SEED, "commands": 3000, "latency": block.latency}
+    sizes = CoreSizes(**point)
+    block = CommandChecker.for_core(sizes)
+    job = {"parameters": asdict(sizes), "seed": SEED, "commands": 3000, "latency": block.latency}
     result = run_job(block, "verif.core.command_check", job)
     assert not result["failed"], "\n".join(result["failed"][:3])
     assert result["checked"] == 3000

@@ -9,7 +9,6 @@ from golden.spec.sizes import CoreSizes
 from golden.timing.cycle_model import CoreTiming, Latencies, row_steps
 from golden.units.hash_bank_mapper import BankMap, bank_counts, sddmm_cycles
 from hw.top.array.controller import ArrayController
-from hw.top.parameters import CoreParameters
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
 from verif.bench import datasets
@@ -100,7 +99,7 @@ def test_real_heads():
 )
 def test_softmax_row_by_row(parameters):
     """The softmax path's Verilog hands over every row in the clock that the model says."""
-    core = CoreParameters(**parameters)
+    core = CoreSizes(**parameters)
     block = SoftmaxController.for_core(core)
     program = SoftmaxProgram(core, 1)
     kinds = [(kind, density) for kind in ("plain", "make_mask") for density in (0, 0.1, 0.4, 1, None)]
@@ -133,7 +132,7 @@ def test_softmax_row_by_row(parameters):
 )
 def test_vector_unit_row_by_row(parameters):
     """SPMM and ELEMENTWISE on the vector path's Verilog."""
-    core = CoreParameters(**parameters)
+    core = CoreSizes(**parameters)
     block = VectorController.for_core(core)
     program = VectorProgram(core, 1)
     common = {"n_rows": 20, "gated": False, "beside": False}
@@ -189,7 +188,7 @@ def test_vector_unit_row_by_row(parameters):
 )
 def test_array_row_by_row(parameters):
     """SDDMM and MATMUL on the array path's Verilog; PROJECT, of which all rows are done together, to a few clocks."""
-    core = CoreParameters(**parameters)
+    core = CoreSizes(**parameters)
     block = ArrayController.for_core(core)
     p = block.parameters
     program = ArrayProgram(core, 1)

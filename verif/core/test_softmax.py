@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from golden.spec.sizes import CoreSizes
 from hw.emit.package import build_package
-from hw.top.parameters import CoreParameters
 from hw.top.softmax.controller import SoftmaxController
 from verif.campaigns import lint
 from verif.core.path_bench import run_path
@@ -32,7 +32,7 @@ CASES = [
 @pytest.mark.parametrize("parameters", CASES)
 def test_commands(parameters):
     """Runs of all kinds, in any order; some are cut off by a reset, and the next one must not notice."""
-    core = CoreParameters(**parameters)
+    core = CoreSizes(**parameters)
     block = SoftmaxController.for_core(core)
     program = SoftmaxProgram(core, SEED)
     runs = [program.run(gated=True, n_rows=1), program.run(density=0)]
@@ -50,7 +50,7 @@ def test_commands(parameters):
 @pytest.mark.slow
 def test_no_clock_is_lost():
     """A row of c steps takes c clocks; the first ones wait for two rows' last steps, and a mask row for one clock."""
-    core = CoreParameters(max_tokens=64, omem_depth=800)
+    core = CoreSizes(max_tokens=64, omem_depth=800)
     block = SoftmaxController.for_core(core)
     program = SoftmaxProgram(core, SEED)
     common = {"n_rows": 24, "n_keys": 64, "gated": False}
@@ -72,7 +72,7 @@ def test_no_clock_is_lost():
 @pytest.mark.slow
 def test_a_slow_mask_memory_holds_up_everything():
     """So few mask rows are taken that the unit, its queue and its buffers fill, and the walk has to wait."""
-    core = CoreParameters(n_banks=8, max_tokens=128, omem_depth=2048, n_masks=3, **LATENT)
+    core = CoreSizes(n_banks=8, max_tokens=128, omem_depth=2048, n_masks=3, **LATENT)
     block = SoftmaxController.for_core(core)
     program = SoftmaxProgram(core, SEED)
     common = {"n_rows": 128, "n_keys": 128, "kind": "make_mask", "stall": {"writes": "rare"}}
@@ -86,7 +86,7 @@ def test_a_slow_mask_memory_holds_up_everything():
 @pytest.mark.parametrize("parameters", [POINTS[0][1], POINTS[1][1], POINTS[3][1]], ids=str)
 def test_verilog_is_clean(parameters):
     report = lint.lint(
-        build_package({"softmax_controller": SoftmaxController.for_core(CoreParameters(**parameters))}),
+        build_package({"softmax_controller": SoftmaxController.for_core(CoreSizes(**parameters))}),
         ["softmax_controller"],
     )
     assert {tool: found for tool, found in report.items() if found} == {}

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from golden.spec.commands import Elementwise
+from golden.spec.sizes import CoreSizes
 from hw.emit.package import build_package
-from hw.top.parameters import CoreParameters
 from hw.top.vector.controller import VectorController
 from hw.top.vector.layer_norm_controller import LayerNormController
 from hw.top.vector.row_reader import RowReader
@@ -83,7 +83,7 @@ def busy(found):
 @pytest.mark.parametrize("parameters", CASES)
 def test_commands(parameters):
     """Runs of all kinds, in any order; some are cut off by a reset, and the next one must not notice."""
-    core = CoreParameters(**parameters)
+    core = CoreSizes(**parameters)
     block = VectorController.for_core(core)
     program = VectorProgram(core, SEED)
     kinds = [program.spmm, program.elementwise, program.layer_norm]
@@ -103,7 +103,7 @@ def test_commands(parameters):
 @pytest.mark.slow
 def test_no_clock_is_lost():
     """One command a clock, from row to row too; two clocks for a word of two operands."""
-    core = CoreParameters(n_lanes=2, simd_lanes=2, max_tokens=32, omem_depth=800, imem_depth=600, vmem_depth=128)
+    core = CoreSizes(n_lanes=2, simd_lanes=2, max_tokens=32, omem_depth=800, imem_depth=600, vmem_depth=128)
     block = VectorController.for_core(core)
     norm = LayerNormController.for_core(core)
     program = VectorProgram(core, SEED)
@@ -135,7 +135,7 @@ def test_no_clock_is_lost():
 @pytest.mark.parametrize("writes", ["rare", "bursty"])
 def test_a_slow_imem_holds_up_everything(writes):
     """More rows than the path holds wait for their writes, and values are written beside them."""
-    core = CoreParameters(n_lanes=2, simd_lanes=2, max_tokens=64, omem_depth=800, imem_depth=600, max_head_dim=8)
+    core = CoreSizes(n_lanes=2, simd_lanes=2, max_tokens=64, omem_depth=800, imem_depth=600, max_head_dim=8)
     block = VectorController.for_core(core)
     program = VectorProgram(core, SEED)
     runs = []
@@ -150,7 +150,6 @@ def test_a_slow_imem_holds_up_everything(writes):
 @pytest.mark.parametrize("parameters", [POINTS[0][1], POINTS[1][1], POINTS[4][1]], ids=str)
 def test_verilog_is_clean(parameters):
     report = lint.lint(
-        build_package({"vector_controller": VectorController.for_core(CoreParameters(**parameters))}),
-        ["vector_controller"],
+        build_package({"vector_controller": VectorController.for_core(CoreSizes(**parameters))}), ["vector_controller"]
     )
     assert {tool: found for tool, found in report.items() if found} == {}

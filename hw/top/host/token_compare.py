@@ -53,10 +53,10 @@ class TokenCompare(CorePart):
 
     def circuit(self):
         m = Module()
-        latent = self.parameters.latent
-        m.submodules.selector = selector = TokenSelector(**latent.to_dict(), reference=self.reference)
+        m.submodules.selector = selector = TokenSelector(**self.parameters.latent.to_dict(), reference=self.reference)
+        n_beats = selector.parameters.n_beats
         beats = stream.Signature(16 * self.n_banks).create(path=("wanted",))
-        left = Signal(range(2 * latent.n_beats + 1))
+        left = Signal(range(2 * n_beats + 1))
         wanted = Signal()
         m.d.comb += [
             wanted.eq(left != 0),
@@ -65,7 +65,7 @@ class TokenCompare(CorePart):
             self.beats.ready.eq(beats.ready & wanted),
         ]
         with m.If(self.start):
-            m.d.sync += left.eq(latent.n_beats * (1 if self.reference == "last" else 2))
+            m.d.sync += left.eq(n_beats * (1 if self.reference == "last" else 2))
         with m.Elif(beats.valid & beats.ready):
             m.d.sync += left.eq(left - 1)
         if self.reference == "last":
