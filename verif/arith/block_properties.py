@@ -15,7 +15,7 @@ from hw.arith.multiplier import RecodedMultiplier, TruncatedMultiplier, Unsigned
 from hw.arith.rounding import RoundPack, SubnormalDistance, SubnormalShift
 from hw.arith.shifter import LogShifter
 from hw.arith.sorting_network import CompareExchangeRow
-from hw.units.vector_unit.trees import MaximumTree, SumTree
+from hw.arith.trees import MaximumTree, SumTree
 from verif.formal.lockstep import delayed, lock_step
 from verif.formal.properties import Property
 from verif.formal.reference import Number

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
+from hw.arith.trees import MaximumTree, SumTree
 from hw.emit.emission import Emission
 from hw.lib.stream import RegisterSlice
 from hw.registry import BLOCKS, make_block
-from hw.units.vector_unit.trees import MaximumTree, SumTree
 from verif.campaigns import fault_injection as bugs
 from verif.formal import __main__ as command
 from verif.formal import registry, solver, table

@@ -12,11 +12,11 @@ from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.multiplier import TruncatedMultiplier, add_square
 from hw.arith.shifter import LogShifter
+from hw.arith.trees import SumTree
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
 from hw.units.layer_norm_unit.layouts import DEVIATION, EPSILON, ROOT, RowLanesParameters
 from hw.units.layer_norm_unit.square_lane import SquareLane
-from hw.units.vector_unit.trees import SumTree
 
 __all__ = ["RowRoot"]
 

@@ -10,12 +10,12 @@ from golden.spec.formats import FP16
 from hw.arith.compressor import Heap
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.shifter import LogShifter
+from hw.arith.trees import MaximumTree, SumTree
 from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.layer_norm_unit.fixed import FixedMagnitude
 from hw.units.layer_norm_unit.layouts import FIXED_WIDTH, FRAME_WIDTH, SCALE, RowLanesParameters
-from hw.units.vector_unit.trees import MaximumTree, SumTree
 
 __all__ = ["RowSum"]
 

@@ -8,11 +8,11 @@ from golden.spec.formats import FP16
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.rounding import RoundPack
 from hw.arith.shifter import LogShifter
+from hw.arith.trees import SumTree
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
 from hw.units.softmax_unit.probability_lane import UNITS_WIDTH
 from hw.units.softmax_unit.row_maximum import BanksParameters
-from hw.units.vector_unit.trees import SumTree
 
 __all__ = ["RetainedMass"]
 

@@ -7,11 +7,11 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.formats import FP16
 from golden.spec.softmax_unit import FACTOR_WIDTH, BanksParameters
+from hw.arith.trees import MaximumTree
 from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.softmax_unit.layouts import MAXIMUM
-from hw.units.vector_unit.trees import MaximumTree
 
 __all__ = ["RowMaximum"]
 

@@ -13,11 +13,11 @@ from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.multiplier import TruncatedMultiplier
 from hw.arith.shifter import LogShifter
+from hw.arith.trees import SumTree
 from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.softmax_unit.layouts import MULTIPLIER, POWER
-from hw.units.vector_unit.trees import SumTree
 
 __all__ = ["RowMultiplier"]
 

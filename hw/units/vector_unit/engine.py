@@ -18,8 +18,8 @@ from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.accumulator import LaneAccumulator
 from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters
 from hw.units.vector_unit.factor import Factor
+from hw.units.vector_unit.reduction_bus import ReductionBus
 from hw.units.vector_unit.stages import EXPONENT_STAGE, INPUT_LATENCY, KEY_STAGE, SUM_STAGE, engine_total_stage
-from hw.units.vector_unit.trees import ReductionBus
 from hw.units.vector_unit.values import FUNCTIONS, ValueLane, expand, narrow_width
 
 __all__ = ["VectorEngine"]

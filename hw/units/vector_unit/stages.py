@@ -3,7 +3,8 @@
 Stage 0 is a command in the engines' own registers, one advance after it was accepted; stage n is n advances later.
 """
 
-from hw.units.vector_unit.trees import ReductionBus, tree_latency
+from hw.arith.trees import tree_latency
+from hw.units.vector_unit.reduction_bus import ReductionBus
 
 INPUT_LATENCY = 1
 """Advances from an accepted command to stage 0."""

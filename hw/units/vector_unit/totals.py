@@ -13,6 +13,7 @@ from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.aligner import BusAligner
 from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters
+from hw.units.vector_unit.reduction_bus import ReductionBus
 from hw.units.vector_unit.rounder import TotalRounder
 from hw.units.vector_unit.stages import (
     CHOICE_LATENCY,
@@ -22,7 +23,6 @@ from hw.units.vector_unit.stages import (
     lane_stages,
     select_stage,
 )
-from hw.units.vector_unit.trees import ReductionBus
 
 __all__ = ["Totals", "TotalsParameters"]
 

@@ -12,9 +12,9 @@ from golden.spec.vector_operations import OPERATION_WIDTH, SCOPE_WIDTH, Scope, V
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.engine import VectorEngine
+from hw.units.vector_unit.reduction_bus import ReductionBus
 from hw.units.vector_unit.stages import INPUT_LATENCY, select_stage
 from hw.units.vector_unit.totals import Totals, TotalsParameters
-from hw.units.vector_unit.trees import ReductionBus
 
 __all__ = ["VectorUnit"]
 

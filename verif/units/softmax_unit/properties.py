@@ -8,13 +8,13 @@ from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.multiplier import TruncatedMultiplier
 from hw.arith.shifter import LogShifter
+from hw.arith.trees import MaximumTree, SumTree
 from hw.units.softmax_unit.power_lane import PowerLane
 from hw.units.softmax_unit.probability_lane import ProbabilityLane
 from hw.units.softmax_unit.retained_mass import RetainedMass
 from hw.units.softmax_unit.row_buffer import RowBuffer
 from hw.units.softmax_unit.row_multiplier import RowMultiplier
 from hw.units.softmax_unit.unit import SoftmaxUnit
-from hw.units.vector_unit.trees import MaximumTree, SumTree
 from verif.formal.properties import Property
 from verif.formal.streams import moves, obey, one_to_one, stable
 

@@ -11,8 +11,8 @@ from hw.arith.reciprocal_root import ReciprocalRoot
 from hw.units.vector_unit.accumulator import LaneAccumulator
 from hw.units.vector_unit.aligner import BusAligner
 from hw.units.vector_unit.factor import Factor
+from hw.units.vector_unit.reduction_bus import ReductionBus
 from hw.units.vector_unit.rounder import TotalRounder
-from hw.units.vector_unit.trees import ReductionBus
 from hw.units.vector_unit.unit import VectorUnit
 from verif.formal.properties import Property
 from verif.formal.streams import pipeline, stable
