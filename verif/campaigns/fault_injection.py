@@ -16,7 +16,7 @@ from tabulate import tabulate
 
 from hw.registry import PRESETS
 from verif.bench import harness, simulator
-from verif.core.properties import SMALLEST_CORE
+from verif.core.properties import SMALLEST
 from verif.formal import registry
 from verif.formal.run import run
 
@@ -334,7 +334,7 @@ BUGS = [
         "a command waits for ever",
         "core",
         "Controller",
-        SMALLEST_CORE,
+        SMALLEST,
         r"assign checker_net_start = .*;",
         "assign checker_net_start = 1'h0;",
         place=1,
@@ -343,7 +343,7 @@ BUGS = [
         "a row is read before it is written",
         "core",
         "Controller",
-        SMALLEST_CORE,
+        SMALLEST,
         r"= follows_array \? (\w+) : (\w+);",
         r"= \2;",
         "core",
@@ -353,7 +353,7 @@ BUGS = [
         "an error is overwritten by a later one",
         "core",
         "Controller",
-        SMALLEST_CORE,
+        SMALLEST,
         r"if \(_\w+_\) error <= 4'h0;\n\s*else if \(& \{ \(fsm_state == 2'h2\), checker_net_done, _\w+_, (_\w+_) \}\)",
         r"if (rst) error <= 4'h0;\n    else if (\1 & (fsm_state == 2'h2) & checker_net_done)",
         "core",
