@@ -9,7 +9,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from golden.spec.parameters import kind_of
-from hw.cli import balance, command_documents, fpga, readme
+from hw.cli import command_documents, fpga, readme
 from hw.cli import synth_check as check
 from hw.cli.arguments import add_block_arguments, blocks_from, reporting_errors
 from hw.cli.synth import add_arguments as add_synthesis_arguments
@@ -135,10 +135,6 @@ def main(arguments=None):
     add_block_arguments(implementer, several=True)
     fpga.add_arguments(implementer)
     implementer.set_defaults(run=lambda options: fpga.run(options, blocks_from(options)))
-
-    balancer = commands.add_parser("balance", help="find the hash multiplier that suits given masks")
-    balance.add_arguments(balancer)
-    balancer.set_defaults(run=balance.run)
 
     documents = commands.add_parser("commands", help="write the core's command set as Markdown and as a C header")
     documents.add_argument(

@@ -10,13 +10,10 @@ import numpy as np
 
 from golden.arith.floats import decode, round_pack
 from golden.spec.formats import FP16, FP32
-from golden.spec.mixed_precision import KEY_OFFSET
+from golden.spec.mixed_precision import GROUP, KEY_OFFSET
 from golden.units.quantizer_unit import slices
 
 __all__ = ["Schedule", "accumulate", "final_exponent", "multiply", "schedule", "tile_sums"]
-
-GROUP = 4
-"""Slices that enter together."""
 
 
 class Schedule(NamedTuple):

@@ -6,7 +6,7 @@ The small files in ``data`` say what a file must hold: arrays of these names, wi
 import os
 from pathlib import Path
 
-from hw.cli.arrays import read_arrays
+from golden.program.arrays import read_arrays
 
 DATA = Path(__file__).parents[1] / "data"
 SHARED = Path(__file__).parents[3] / "shared" / "data"

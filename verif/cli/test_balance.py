@@ -1,15 +1,14 @@
-"""``python -m hw balance``: finds the multiplier that the golden search finds, and refuses files that hold no masks."""
+"""``python -m golden balance``: finds the multiplier that the golden search finds, and refuses files that hold no masks."""
 
 import numpy as np
 import pytest
 
+from golden import __main__ as command_line
 from golden.units.hash_bank_mapper import search_multiplier
-from hw import __main__ as command_line
-from hw.cli.arguments import reporting_errors
 
 
 def run(capsys, *words):
-    code = reporting_errors(lambda: command_line.main(["balance", *map(str, words)]))
+    code = command_line.main(["balance", *map(str, words)])
     return code, *capsys.readouterr()
 
 

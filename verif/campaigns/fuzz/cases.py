@@ -135,7 +135,7 @@ def _readme(rng):
 
 
 def _balance(rng):
-    words = ["hw", "balance", "masks.npz", "--key", "masks", "--banks", rng.choice(("1", "2", "4", "16"))]
+    words = ["golden", "balance", "masks.npz", "--key", "masks", "--banks", rng.choice(("1", "2", "4", "16"))]
     for option in (
         ["--packed"],
         ["--run-ahead", "2"],

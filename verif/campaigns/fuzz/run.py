@@ -34,7 +34,7 @@ _PATIENCE = 6
 
 _MEMORY = 6 << 30
 _ACCEPTED = 77
-_COMMAND_LINES = ("hw", "verif", "verif.core.demo", "verif.formal")
+_COMMAND_LINES = ("hw", "golden", "verif", "verif.core.demo", "verif.formal")
 _FEW = 16
 """The largest number among the parameters of a block that is small enough to be emitted here."""
 

@@ -10,7 +10,7 @@ from golden.spec.sizes import words_for
 __all__ = ["MULTIPLIER", "Head", "Phases", "attention", "head_of", "make_phases"]
 
 MULTIPLIER = 13
-"""Balances the public heads well; ``python -m hw balance`` finds such."""
+"""Balances the public heads well; ``python -m golden balance`` finds such."""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,10 @@
-"""``python -m hw balance``: which multiplier spreads the non-zeros of given masks best over the banks."""
+"""``python -m golden balance``: which multiplier spreads the non-zeros of given masks best over the banks."""
 
 import numpy as np
 from tabulate import tabulate
 
+from golden.program.arrays import read_arrays
 from golden.units.hash_bank_mapper import search_multiplier
-from hw.cli.arguments import check_least
-from hw.cli.arrays import read_arrays
-from hw.lib.errors import UsageError
 
 MOST_BANKS, MOST_COLUMNS = 1024, 65536
 """More is out of reach of a search that tries every multiplier."""
@@ -25,13 +23,16 @@ def add_arguments(parser):
 
 
 def run(options):
-    """Print the best multipliers with their metrics."""
+    """Print the best multipliers with their metrics; raises ``ValueError`` for what is no mask or no legal option."""
     if not 1 <= options.banks <= MOST_BANKS or options.banks & (options.banks - 1):
-        raise UsageError(f"--banks must be a power of two from 1 to {MOST_BANKS}, not {options.banks}")
-    check_least(options, run_ahead=0, best=1)
+        raise ValueError(f"--banks must be a power of two from 1 to {MOST_BANKS}, not {options.banks}")
+    for name, low in (("run-ahead", 0), ("best", 1)):
+        value = getattr(options, name.replace("-", "_"))
+        if value < low:
+            raise ValueError(f"--{name} must be an integer from {low}, not {value}")
     masks = _masks(options)
     if masks.shape[2] > MOST_COLUMNS:
-        raise UsageError(f"masks must have from 1 to {MOST_COLUMNS} columns, not {masks.shape[2]}")
+        raise ValueError(f"masks must have from 1 to {MOST_COLUMNS} columns, not {masks.shape[2]}")
     ranked = search_multiplier(masks, options.banks, options.run_ahead)
     rows = [
         [
@@ -57,16 +58,16 @@ def _masks(options):
     try:
         content = read_arrays(options.file)
     except OSError as error:
-        raise UsageError(f"cannot read masks from {options.file!r}: {error.strerror or error}") from None
+        raise ValueError(f"cannot read masks from {options.file!r}: {error.strerror or error}") from None
     except ValueError as error:
-        raise UsageError(f"masks: {error}") from None
+        raise ValueError(f"masks: {error}") from None
     if isinstance(content, dict):
         if options.key not in content:
-            raise UsageError(f"--key must be one of {', '.join(content)}, not {options.key!r}")
+            raise ValueError(f"--key must be one of {', '.join(content)}, not {options.key!r}")
         content = content[options.key]
     kinds, words = (np.uint8, "bytes") if options.packed else (("bool", "integral"), "integers or booleans")
     if not np.isdtype(content.dtype, kinds) or content.ndim < 2 or not content.size:
-        raise UsageError(f"masks must be {words} with rows and columns, not {content.dtype} of shape {content.shape}")
+        raise ValueError(f"masks must be {words} with rows and columns, not {content.dtype} of shape {content.shape}")
     if options.packed:
         content = np.unpackbits(content, axis=-1, bitorder="little")
     return content.reshape(-1, *content.shape[-2:]).astype(bool)
