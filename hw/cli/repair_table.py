@@ -18,7 +18,7 @@ def run(points, library):
     if library is None:
         raise UsageError("timing repair works with a library's delays: give --liberty FILE")
     try:
-        reports = {point: report_of(point, RECIPE, library) for point in points}
+        reports = [(point, report_of(point, RECIPE, library)) for point in points]
         content = table(reports)
         write_files(PAGE.parent, {PAGE.name: page(PAGE.read_text(), content)})
     except (OSError, ValueError) as error:
@@ -33,9 +33,9 @@ def page(text, content):
 
 
 def table(reports):
-    """``{point: report}`` as a table in Markdown, with the conditions that it holds under."""
+    """``[(point, report)]`` as a table in Markdown, with the conditions that it holds under."""
     rows, libraries, totals = [], {}, [1.0, 1.0]
-    for point, report in reports.items():
+    for point, report in reports:
         (module,) = report["timing_repair"]  # a point is small enough to be flat
         before, after = (module["mapped_um2"], module["mapped_ps"]), (module["area_um2"], module["worst_path_ps"])
         row = [point.name, f"{point.period_ps:,.0f}", *(f"{value:,.0f}" for value in (*before, *after))]

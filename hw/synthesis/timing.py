@@ -18,8 +18,10 @@ NETLIST = "timing.v"
 BARE_LIBRARY = "cells_no_wire_load.lib"
 
 # Reads the mapped design and sets what drives and loads it. Inputs arrive at the clock edge, outputs are due at it.
+# Numbers are in ns and fF, whatever the library's units are.
 _SETUP = """
 read_liberty {library}
+set_cmd_units -time ns -capacitance fF
 read_verilog {netlist}
 link_design {top}
 set clock_port [get_ports -quiet {clock}]
