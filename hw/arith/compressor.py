@@ -206,8 +206,8 @@ class Heap:
         for offset, value in rows:
             self.add(value, offset)
 
-    def total(self):
-        """The sum, as one carry-propagate addition of the two rows that are left.
+    def total(self, adder=None):
+        """The sum, as one carry-propagate addition of the two rows that are left: ``+``, or a block of that class.
 
         The lowest columns come before the others: a chain of adders adds them, as far as its carry comes in time.
         """
@@ -238,7 +238,13 @@ class Heap:
             operands.append(operand)
         result = Signal(self.width, name=f"{self._name}_total")
         low = Cat(low)
-        self._m.d.comb += result.eq(Cat(~low if self.inverted else low, (operands[0] + operands[1])[1:]))
+        if adder is None:
+            added = operands[0] + operands[1]
+        else:
+            self._m.submodules[f"{self._name}_adder"] = block = adder(width=len(operands[0]))
+            self._m.d.comb += [block.a.eq(operands[0]), block.b.eq(operands[1])]
+            added = block.sum
+        self._m.d.comb += result.eq(Cat(~low if self.inverted else low, added[1:]))
         return result
 
     def _reduce_to(self, target):

@@ -1,6 +1,7 @@
 """From blocks to Verilog: every distinct block becomes one RTLIL module, Yosys tidies them, and a writer makes them read well."""
 
 import inspect
+import re
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,17 @@ def attribute_line(attributes):
         f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in attributes.items()
     )
     return f"(* {', '.join(items)} *)\n" if attributes else ""
+
+
+def with_kept_nets(verilog, rtlil_text):
+    """A module's Verilog with the attribute ``keep`` before the nets that have it in RTLIL: it must reach synthesis."""
+    for name in re.findall(r"^  attribute \\keep 1\n(?:  attribute .*\n)*  wire (?:.* )?\\(\S+)$", rtlil_text, re.M):
+        verilog, count = re.subn(
+            rf"^  ((?:wire|reg) (?:signed )?(?:\[\d+:\d+\] )?{name};)$", r"  (* keep *) \1", verilog, flags=re.M
+        )
+        if count != 1:
+            raise RuntimeError(f"net {name}, which is to be kept, has no declaration of its own in the Verilog")
+    return verilog
 
 
 class Emission:
@@ -162,7 +174,10 @@ class Emission:
         return {
             name: self._comments[name]
             + attribute_line(self.attributes.get(name, {}))
-            + "\n".join(tidy(written[module], black_box=module in self.macros) for module in modules)
+            + "\n".join(
+                with_kept_nets(tidy(written[module], black_box=module in self.macros), text)
+                for module, text in modules.items()
+            )
             for name, modules in reversed(self._rtlil.items())
         }
 

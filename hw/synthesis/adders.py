@@ -99,6 +99,14 @@ def row_rules(rows):
     return "".join(rules)
 
 
+def addition_rules(adders):
+    """Verilog rules that make additions of adder modules; ``adders`` maps a module to its width."""
+    return "".join(
+        f"module {name}(input [{width - 1}:0] a, b, output [{width - 1}:0] sum);\n  assign sum = a + b;\nendmodule\n"
+        for name, width in sorted(adders.items())
+    )
+
+
 def library_rules(full_adder, half_adder):
     """Verilog rules from one-bit adders to a library's (:class:`hw.synthesis.liberty.Adder`), or to logic for None."""
     rules = []

@@ -18,7 +18,7 @@ MAXIMUM_PERIOD_PS = 1_000_000
 FAST_PS = 300  # the period that ABC is given before a search
 ABC_PERIODS_PS = (1000, 700, 450, 250)  # those that it is given in the search of a recipe that leaves all to ABC
 LARGE_CELLS = 60_000  # above this number a design is mapped in the first way only
-JOB_FILES = ("stubs.v", "fold.v", "rows.v", "ripple.v", "cells.v", "constraints")
+JOB_FILES = ("additions.v", "stubs.v", "fold.v", "rows.v", "ripple.v", "cells.v", "constraints")
 
 
 def check_options(recipe, period_ps, flatten):
@@ -27,6 +27,8 @@ def check_options(recipe, period_ps, flatten):
         raise ValueError(f"unknown recipe {recipe!r}: legal are {', '.join(recipes.RECIPES)}")
     if flatten not in (None, *FLATTEN):
         raise ValueError(f"flatten must be one of {', '.join(FLATTEN)}, not {flatten!r}")
+    if recipes.RECIPES[recipe].synth and flatten not in (None, "flat"):
+        raise ValueError(f"flatten must be flat with recipe {recipe}, whose synth flattens, not {flatten!r}")
     is_number = isinstance(period_ps, (int, float)) and 0 < period_ps < MAXIMUM_PERIOD_PS
     if period_ps not in (None, recipes.SEARCH) and not is_number:
         raise ValueError(

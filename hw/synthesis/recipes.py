@@ -28,7 +28,8 @@ class Recipe:
     library's own adder cells; ``clock_gates`` gives flip-flops that share an enable one clock gate in place of a
     multiplexer each; ``timing_repair`` works on the mapped netlist (:mod:`hw.synthesis.repair`); ``period_ps``, a
     number or "search", and ``flatten`` are what is used unless something else is asked for. A search ends where a
-    percent less of the period costs more than ``period_weight`` percent of area.
+    percent less of the period costs more than ``period_weight`` percent of area. ``synth`` is a command of Yosys that
+    does all up to the flip-flops, in place of the flow.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Recipe:
     period_weight: float = 0.5
     period_ps: float | str = 1000
     booth: bool = False
+    synth: str | None = None
     flatten: str = "auto"
     whole: int = 120_000
     part: int = 3_000
@@ -51,6 +53,7 @@ _AREA_SCRIPT = (
     "strash; {way}; amap -F 10 -A 20; strash; dch -f; amap -F 20 -A 20; strash; dch; amap -F 20 -A 20; "
     "topo; buffer -c -N 20; topo; upsize {D}; dnsize {D}; stime -p"
 )
+_PEERS_SCRIPT = "&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p"
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -69,10 +72,23 @@ RECIPES = {
             period_ps=SEARCH,
             period_weight=1.5,
         ),
+        *(
+            Recipe(
+                name,
+                f"what a user's own script does: Yosys' {synth}, flip-flops, ABC once",
+                (Mapping(_PEERS_SCRIPT),),
+                adder_cells=False,
+                clock_gates=False,
+                timing_repair=False,
+                flatten="flat",
+                synth=synth,
+            )
+            for name, synth in (("plain", "synth -flatten"), ("plain-noabc", "synth -flatten -noabc"))
+        ),
         Recipe(
             "A",
             "the recipe under which the published peers were measured; flat, adders as plain logic",
-            (Mapping("&get -n; &st; &dch; &nf; &put; buffer -c; topo; upsize {D}; dnsize {D}; stime -p"),),
+            (Mapping(_PEERS_SCRIPT),),
             adder_cells=False,
             clock_gates=False,
             timing_repair=False,
@@ -117,35 +133,12 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
     the unpacked library as ``cells.lib``, so that commands name files without a path.
     """
     adder_cells = recipe.adder_cells and library is not None and library.full_adder is not None
-    job = [
-        "# reading",
-        *(f"read_verilog {file}" for file in files),
-        f"hierarchy -check -top {top}",
-        "proc -norom",
-        "blackbox A:role=memory",
-    ]
-    if adder_cells:
-        (folder / "stubs.v").write_text(STUBS)
-        (folder / "fold.v").write_text(FOLD)
-        (folder / "cells.v").write_text(library_rules(library.full_adder, library.half_adder))
-        job += ["read_verilog -lib stubs.v", ["adder_rows", "rows.v"]]
-    job += [
-        "# flattening",
-        ["flatten", top, flatten, recipe.whole, recipe.part, recipe.most],
-        "# coarse synthesis",
-        *coarse(recipe.booth),
-        ["box_memories", "memories.json"],
-        "# fine synthesis",
-        "opt -fast -full",
-        "opt -full",
-    ]
-    if adder_cells:
-        job += ["techmap -map fold.v", "opt -fast"] * 2
-        job += [["half_used_adders", "half_used"]]
-    if mapping.ripple:
-        (folder / "ripple.v").write_text(RIPPLE)
-        job += ["techmap -map +/techmap.v -max_iter 1 t:$alu", "techmap -map ripple.v"]
-    job += ["techmap", "opt -fast"]
+    job = ["# reading", *(f"read_verilog {file}" for file in files), f"hierarchy -check -top {top}"]
+    if recipe.synth:
+        job += ["# synthesis", "blackbox A:role=memory", f"{recipe.synth} -top {top}"]
+        job += [["box_memories", "memories.json"]]
+    else:
+        job += _logic(recipe, top, library, folder, flatten, mapping, adder_cells)
     if library is None:
         job += ["dfflegalize -cell $_DFF_P_ x", "# mapping to Yosys' gates", f"abc -g {GATES}"]
     else:
@@ -167,3 +160,30 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
             "tee -q -o depth.txt ltp -noff",
         ]
     return job
+
+
+def _logic(recipe, top, library, folder, flatten, mapping, adder_cells):
+    """From a hierarchy to gates of Yosys and one-bit adders."""
+    job = ["proc -norom", "blackbox A:role=memory", ["plain_adders", "additions.v"]]
+    if adder_cells:
+        (folder / "stubs.v").write_text(STUBS)
+        (folder / "fold.v").write_text(FOLD)
+        (folder / "cells.v").write_text(library_rules(library.full_adder, library.half_adder))
+        job += ["read_verilog -lib stubs.v", ["adder_rows", "rows.v"]]
+    job += [
+        "# flattening",
+        ["flatten", top, flatten, recipe.whole, recipe.part, recipe.most],
+        "# coarse synthesis",
+        *coarse(recipe.booth),
+        ["box_memories", "memories.json"],
+        "# fine synthesis",
+        "opt -fast -full",
+        "opt -full",
+    ]
+    if adder_cells:
+        job += ["techmap -map fold.v", "opt -fast"] * 2
+        job += [["half_used_adders", "half_used"]]
+    if mapping.ripple:
+        (folder / "ripple.v").write_text(RIPPLE)
+        job += ["techmap -map +/techmap.v -max_iter 1 t:$alu", "techmap -map ripple.v"]
+    return [*job, "techmap", "opt -fast"]

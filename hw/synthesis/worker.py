@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from hw.synthesis.adders import ROW_INPUTS, row_rules
+from hw.synthesis.adders import ROW_INPUTS, addition_rules, row_rules
 from hw.synthesis.groups import part_of
 
 # A rough count of gates a bit of output, good enough to tell a large module from a small one.
@@ -105,6 +105,19 @@ def adder_rows(modules, rules_path):
     return [f"techmap -map {rules_path}"]
 
 
+def plain_adders(modules, rules_path):
+    """Make additions of the modules with the role "adder": their structure is for flows that would undo another."""
+    adders = {
+        name: len(module["ports"]["sum"]["bits"])
+        for name, module in modules.items()
+        if module["attributes"].get("role") == "adder" and "top" not in module["attributes"]
+    }
+    if not adders:
+        return []
+    Path(rules_path).write_text(addition_rules(adders))
+    return [f"techmap -map {rules_path}"]
+
+
 def half_used_adders(modules, selection_path):
     """Tell the adders of which only the sum or only the carry is used: half of the cell would be idle."""
     found = {}
@@ -147,7 +160,7 @@ def box_memories(modules, report_path):
     return commands
 
 
-STEPS = {step.__name__: step for step in (flatten, adder_rows, half_used_adders, box_memories)}
+STEPS = {step.__name__: step for step in (flatten, adder_rows, plain_adders, half_used_adders, box_memories)}
 
 
 def main(job_path):

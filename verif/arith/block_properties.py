@@ -12,6 +12,7 @@ from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.maximum import DigitMaximum
 from hw.arith.modular_multiplier import ConstantModularMultiplier, ModularMultiplier
 from hw.arith.multiplier import RecodedMultiplier, TruncatedMultiplier, UnsignedMultiplier
+from hw.arith.prefix_adder import PrefixAdder
 from hw.arith.rounding import RoundPack, SubnormalDistance, SubnormalShift
 from hw.arith.shifter import LogShifter
 from hw.arith.sorting_network import CompareExchangeRow
@@ -39,6 +40,10 @@ def half_adders(c, block):
             for a, b, sum_bit, carry_bit in zip(block.a, block.b, block.sum, block.carry)
         ).all(),
     )
+
+
+def adder(c, block):
+    c.claim("sum", block.sum == (block.a + block.b)[: block.width])
 
 
 def leading_zeros(c, block):
@@ -277,6 +282,7 @@ PROPERTIES = [
         full_adders,
     ),
     _sat("a + b = sum + 2 carry in every bit", HalfAdderRow, [{"width": width} for width in range(1, 33)], half_adders),
+    _sat("a + b by a tree", PrefixAdder, [{"width": width} for width in range(1, 65)], adder),
     _sat("counts leading zeros", LeadingZeroCounter, [{"width": width} for width in range(1, 65)], leading_zeros),
     _sat("shifts, and tells whether a one was lost", LogShifter, _shifters(), shifter),
     _sat(

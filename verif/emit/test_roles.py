@@ -9,7 +9,8 @@ from amaranth.hdl import Elaboratable
 from amaranth.sim import Simulator
 
 from hw.arith.multiplier import RecodedMultiplier, UnsignedMultiplier
-from hw.emit.emission import Emission, attribute_line
+from hw.arith.prefix_adder import PrefixAdder
+from hw.emit.emission import Emission, attribute_line, with_kept_nets
 from hw.emit.package import build_package
 from hw.lib.memory import MemoryBank
 from hw.registry import make_block
@@ -33,7 +34,7 @@ def test_the_manifest_lists_what_the_verilog_says():
     listed = json.loads(files["manifest.json"])["modules"]
     assert attributes_in(files) == {name: attribute_line(attributes) for name, attributes in listed.items()}
     roles = {attributes["role"] for attributes in listed.values()}
-    assert roles == {"dot_product", "multiplier", "full_adder_row", "half_adder_row"}
+    assert roles == {"adder", "dot_product", "multiplier", "full_adder_row", "half_adder_row"}
     assert listed["dot_product_unit"] == {"role": "dot_product"}
 
 
@@ -59,6 +60,30 @@ def test_multipliers_of_the_fpga_target_are_one_product(make):
     files = {target: build_package({"top": make()}, target=target)["top.v"] for target in ("asic", "fpga")}
     assert re.search(r" = \w+ \* \w+;", files["fpga"]) and "adder_row" not in files["fpga"]
     assert not re.search(r" = \w+ \* \w+;", files["asic"])
+
+
+def test_an_adder_of_the_fpga_target_is_an_addition():
+    files = {
+        target: build_package({"top": PrefixAdder(width=12)}, target=target)["top.v"] for target in ("asic", "fpga")
+    }
+    assert " = a + b;" in files["fpga"] and "keep" not in files["fpga"]
+    assert " + " not in files["asic"].split("module top")[1]
+
+
+def test_the_nodes_of_an_adder_are_kept():
+    """All nodes above the pairs of bits, and nothing else; a fifth pair of bits begins the third level."""
+    verilog = build_package({"top": PrefixAdder(width=11)})["top.v"]
+    kept = re.findall(r"^  \(\* keep \*\) wire (?:\[(\d+):0\] )?(\w+);$", verilog, re.M)
+    nodes = {name: int(high or 0) + 1 for high, name in kept}
+    assert nodes == {"generate_2": 2, "propagate_2": 1, "generate_4": 2, "generate_8": 1}
+    assert verilog.count("keep") == len(kept)
+
+
+def test_a_net_to_be_kept_that_the_verilog_does_not_declare():
+    rtlil = "module \\top\n  attribute \\keep 1\n  wire width 2 \\node\nend\n"
+    assert with_kept_nets("  wire [1:0] node;\n", rtlil) == "  (* keep *) wire [1:0] node;\n"
+    with pytest.raises(RuntimeError, match="net node, which is to be kept"):
+        with_kept_nets("  wire [1:0] other;\n", rtlil)
 
 
 class OnFpga(Elaboratable):

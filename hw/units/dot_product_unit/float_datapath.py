@@ -8,6 +8,7 @@ from amaranth.utils import bits_for, ceil_log2
 from golden.spec.dot_product_unit import REFERENCE_ONES
 from hw.arith.compressor import Heap, dadda_heights, n_levels
 from hw.arith.maximum import DigitMaximum
+from hw.arith.prefix_adder import PrefixAdder
 from hw.lib.pipeline import Pipeline
 from hw.units.dot_product_unit.accumulator import AlignedAccumulator
 from hw.units.dot_product_unit.lane import DotProductLane, Window
@@ -210,7 +211,7 @@ class FloatDatapath:
             accumulator.valid.eq(self.valid[plan.product_stage]),
             accumulator.begins.eq(self.begins[plan.product_stage]),
             accumulator.reference.eq(reference),
-            accumulator.total.eq(heap.total()),
+            accumulator.total.eq(heap.total(adder=PrefixAdder)),
         ]
         return accumulator
 
