@@ -7,7 +7,16 @@ much as the lowest slice of a vector ``2 * m`` levels coarser: its ``key`` is ``
 what slices are sorted by, and a sum over slices with rising keys is shifted left by the difference of keys.
 """
 
-__all__ = ["CEILINGS", "GROUP", "KEY_OFFSET", "MAX_SLICES", "SLICE_WIDTH", "n_keys", "sum_width"]
+__all__ = [
+    "CEILINGS",
+    "FINEST_EXPONENTS",
+    "GROUP",
+    "KEY_OFFSET",
+    "MAX_SLICES",
+    "SLICE_WIDTH",
+    "n_keys",
+    "sum_width",
+]
 
 SLICE_WIDTH = 2
 GROUP = 4
@@ -15,6 +24,9 @@ GROUP = 4
 MAX_SLICES = 4
 CEILINGS = (1, 7, 31, 127)
 """The largest magnitude of 1, 2, 3 and 4 slices: symmetric, so that the negated value exists as well."""
+
+FINEST_EXPONENTS = (-15, 24)
+"""The least and the largest finest exponent: beyond 24 all FP16 numbers are whole, beyond -15 none reaches one half."""
 
 KEY_OFFSET = 2 * (MAX_SLICES - 1)
 """Makes the key of the top slice of an 8-bit vector at level 0 zero."""

@@ -9,12 +9,9 @@ import numpy as np
 
 from golden.arith.floats import bit_length, decode, round_pack
 from golden.spec.formats import FP16
-from golden.spec.mixed_precision import CEILINGS, KEY_OFFSET, MAX_SLICES
+from golden.spec.mixed_precision import CEILINGS, FINEST_EXPONENTS, KEY_OFFSET, MAX_SLICES
 
 __all__ = ["Entries", "Quantised", "dynamic_exponent", "encode", "quantise", "reconstruct", "slices"]
-
-LARGEST_EXPONENT = 31
-"""Of a scale, up and down: beyond the 24 that FP16's smallest number needs."""
 
 
 class Quantised(NamedTuple):
@@ -68,10 +65,9 @@ def quantise(words, *, threshold, finest_exponent, n_levels, full_precision=Fals
 def _check(threshold, finest_exponent, n_levels):
     if not 1 << FP16.fraction_width <= threshold < FP16.infinity:
         raise ValueError(f"threshold must be a positive normal FP16 word, not {threshold!r}")
-    if not -LARGEST_EXPONENT <= finest_exponent <= LARGEST_EXPONENT:
-        raise ValueError(
-            f"finest_exponent must be from {-LARGEST_EXPONENT} to {LARGEST_EXPONENT}, not {finest_exponent!r}"
-        )
+    low, high = FINEST_EXPONENTS
+    if not low <= finest_exponent <= high:
+        raise ValueError(f"finest_exponent must be from {low} to {high}, not {finest_exponent!r}")
     if n_levels < 1:
         raise ValueError(f"n_levels must be at least 1, not {n_levels!r}")
 
@@ -109,8 +105,8 @@ def dynamic_exponent(words):
     number = decode(FP16, np.asarray(words, np.uint16) & 0x7FFF)
     finite = ~(number.is_nan | number.is_inf).any(axis=-1)
     largest = (np.asarray(words, np.int64) & 0x7FFF).max(axis=-1)
-    exponents = np.where(finite & (largest > 0), _without_clipping(largest, 0), -LARGEST_EXPONENT)
-    return np.clip(exponents.max(axis=-1), -LARGEST_EXPONENT, LARGEST_EXPONENT)
+    exponents = np.where(finite & (largest > 0), _without_clipping(largest, 0), FINEST_EXPONENTS[0])
+    return np.clip(exponents.max(axis=-1), *FINEST_EXPONENTS)
 
 
 def slices(quantised):
