@@ -86,7 +86,7 @@ def plot(text):
     try:
         import matplotlib
     except ImportError:
-        print(f"note: {PLOT} is not drawn anew: matplotlib is not installed (requirements-demo.txt)")
+        print(f"note: {PLOT} is not redrawn: matplotlib is not installed (requirements-demo.txt)")
         return
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "synthesis"

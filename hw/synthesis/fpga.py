@@ -141,7 +141,7 @@ def place(folder, program, luts, frequency, seed, progress):
     return {
         "device": name,
         "seed": seed,
-        "aimed_mhz": frequency,
+        "target_mhz": frequency,
         "fmax_mhz": round(min(clock["achieved"] for clock in clocks.values()), 1) if clocks else None,
         "tools": engine.tool_versions() | {"nextpnr": version[1] if version else "unknown"},
     }

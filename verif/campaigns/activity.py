@@ -36,8 +36,8 @@ class _Net:
 def read_vcd(file, top, begin_ps, end_ps):
     """``{scope: {net: (transitions, share of the time at 1)}}`` in a window of time.
 
-    ``file`` is a VCD file, open for bytes; a scope is the tuple of the instances below the module or instance ``top``; a
-    net of several bits appears bit by bit, as ``name[3]``.
+    ``file`` is a VCD file, open for bytes; a scope is the tuple of the instances below the module or instance ``top``;
+    a net of several bits appears bit by bit, as ``name[3]``.
     """
     nets = defaultdict(list)  # {code: its variables, each as its bits, lowest first: ((scope, name), net)}
     scale, scopes, now = 1.0, [], 0.0

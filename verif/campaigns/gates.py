@@ -1,4 +1,4 @@
-"""``python -m verif.campaigns.gates``: a block's netlist, with models of the library's cells, under the standard testbench.
+"""``python -m verif.campaigns.gates``: a block's netlist, with models of the library's cells, under its testbench.
 
 Memories are those of the RTL. For the smaller blocks ABC also proves that the netlist of recipe A, which has no clock
 gates, answers as the RTL does, for inputs of any kind.

@@ -1,4 +1,4 @@
-"""``python -m verif.campaigns.power``: power of a block's netlist under its standard testbench at full rate, by OpenSTA.
+"""``python -m verif.campaigns.power``: power of a block's netlist under its testbench at full rate, by OpenSTA.
 
 The netlist that the synthesis flow makes is simulated with models of the library's cells, and every net's transitions
 are counted while results flow, one a clock; OpenSTA makes power of them. The results are checked as always.

@@ -53,7 +53,8 @@ module full_adder_row_1(input a, b, c, output sum, carry);
   assign sum = a ^ b ^ c;
   assign carry = (a & b) | (c & (a | b));
 endmodule
-module adders(input [8:0] p, q, r, output [8:0] sum, carry, output [2:0] half_sum, half_carry, output only_sum, only_carry);
+module adders(input [8:0] p, q, r, output [8:0] sum, carry, output [2:0] half_sum, half_carry,
+              output only_sum, only_carry);
   full_adder_row_9 full(.a({p[8:6], 1'b0, 1'b1, p[3:2], 2'b10}), .b({q[8:5], 1'b1, q[3], 2'b01, q[0]}),
                         .c({r[8], 2'b10, r[5:4], 2'b10, r[1:0]}), .sum(sum), .carry(carry));
   half_adder_row_3 half(.a({p[2:1], 1'b1}), .b({q[2], 1'b0, r[0]}), .sum(half_sum), .carry(half_carry));

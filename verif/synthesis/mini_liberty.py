@@ -1,4 +1,4 @@
-"""A made-up cell library in Liberty format for the tests of the synthesis flow: small, complete, free of anyone's rights.
+"""A made-up cell library in Liberty format for the tests of the synthesis flow: small and complete.
 
 And netlists of its cells, which the tests of single steps begin with.
 """
@@ -41,7 +41,8 @@ def _cell(name, area, inputs, outputs):
         text += f"    pin ({pin}) {{\n      direction : input;\n      capacitance : {load};\n    }}\n"
     for pin, function in outputs.items():
         arcs = "".join(_timing(related, 0.02 * (0.6 if name.endswith("X2") else 1) * area) for related in inputs)
-        text += f'    pin ({pin}) {{\n      direction : output;\n      max_capacitance : 60;\n      function : "{function}";\n'
+        text += f"    pin ({pin}) {{\n      direction : output;\n      max_capacitance : 60;\n"
+        text += f'      function : "{function}";\n'
         text += f"{arcs}    }}\n"
     return text + "  }\n"
 
@@ -55,7 +56,8 @@ def _constraint(kind, time):
 def _flip_flop():
     clock_to_output = _timing("CK", 0.05, "        timing_type : rising_edge;\n")
     return (
-        '  cell (DFF) {\n    area : 6.0;\n    ff (IQ, IQN) {\n      clocked_on : "CK";\n      next_state : "D";\n    }\n'
+        "  cell (DFF) {\n    area : 6.0;\n"
+        '    ff (IQ, IQN) {\n      clocked_on : "CK";\n      next_state : "D";\n    }\n'
         "    pin (CK) {\n      direction : input;\n      clock : true;\n      capacitance : 1.0;\n    }\n"
         "    pin (D) {\n      direction : input;\n      capacitance : 1.0;\n"
         f"{_constraint('setup', 0.03)}{_constraint('hold', 0.0)}    }}\n"

@@ -27,7 +27,8 @@ def test_inverted_adder_cells_and_constants_are_equivalent(tmp_path):
 def assert_equivalent(source, netlist, library, top="adders"):
     """Prove with Yosys that a combinational netlist does what its source does."""
     commands = [
-        f"read_verilog {source}", f"hierarchy -top {top}", "proc", "flatten", f"rename {top} gold", "design -stash gold",
+        f"read_verilog {source}", f"hierarchy -top {top}", "proc", "flatten", f"rename {top} gold",
+        "design -stash gold",
         f"read_liberty {library}", f"read_verilog {netlist}", f"hierarchy -top {top}", "proc", "flatten",
         f"rename {top} gate", "design -stash gate", "design -copy-from gold gold", "design -copy-from gate gate",
         "miter -equiv -flatten -make_outputs gold gate miter", "sat -verify -prove trigger 0 miter",

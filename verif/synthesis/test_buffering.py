@@ -1,4 +1,4 @@
-"""Buffers of a mapped netlist: those that are of no use go, what was behind them is driven by what was before them."""
+"""Buffers of a mapped netlist: those of no use are removed, and their loads move to the net before them."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def without_buffers(parts, cells, outputs):
     return {name: pins for name, (_, pins) in mini_liberty.cells_of(netlist).items()}
 
 
-def test_a_chain_of_buffers_goes(parts):
+def test_a_chain_of_buffers_is_removed(parts):
     cells = {
         "first": ("BUF", {"A": A, "Y": FIRST}),
         "second": ("BUF", {"A": FIRST, "Y": SECOND}),

@@ -65,8 +65,8 @@ def test_carries_as_chains_are_smaller_and_slower(design, library, tmp_path, mon
         monkeypatch.setitem(
             recipes.RECIPES, "area", replace(recipes.RECIPES["area"], mappings=(mapping,), timing_repair=False)
         )
-        report = flow.synthesise([tmp_path / "sum.v"], "sum", liberty=library, keep=tmp_path / "kept")
+        report = flow.synthesise([tmp_path / "sum.v"], "sum", liberty=library, keep=tmp_path / "job")
         found[ripple] = report["figures"]["area_um2"], report["delay"]["worst_path_ps"]
-        assert (tmp_path / "kept" / "ripple.v").exists() == ripple
+        assert (tmp_path / "job" / "ripple.v").exists() == ripple
     assert found[True][0] < 0.95 * found[False][0]
     assert found[True][1] > 1.3 * found[False][1]

@@ -83,12 +83,7 @@ def lanes(library_file, tmp_path):
     """Fifty preserved modules under one enable, one of them behind a combinational one: ``(source, report)``."""
     (tmp_path / "lanes.v").write_text(LANES)
     report = flow.synthesise(
-        [tmp_path / "lanes.v"],
-        "lanes",
-        liberty=library_file,
-        flatten="hierarchy",
-        period_ps=700,
-        keep=tmp_path / "kept",
+        [tmp_path / "lanes.v"], "lanes", liberty=library_file, flatten="hierarchy", period_ps=700, keep=tmp_path / "job"
     )
     return tmp_path / "lanes.v", report
 
@@ -97,7 +92,7 @@ def test_nets_into_many_modules_are_buffered(lanes, library_file, tmp_path):
     """Nothing drives much more than ABC would let it, whether it sees the places or not."""
     _, report = lanes
     assert report["flattening"]["preserved_modules"] == ["lane", "next"]
-    body = (tmp_path / "kept" / "mapped.v").read_text().split("module lanes ")[1]
+    body = (tmp_path / "job" / "mapped.v").read_text().split("module lanes ")[1]
     nets = Counter(net for pin, net in re.findall(r"\.(go|x)\((n\d+|\w+)\)", body))
     assert len(nets) >= 3
     assert max(nets.values()) <= 1.5 * buffering.MOST_LOADS
@@ -124,7 +119,7 @@ def test_own_timing_of_a_hierarchy_is_opensta_s(lanes, library_file, tmp_path, m
 def test_netlist_of_a_hierarchy_does_what_its_verilog_says(lanes, library_file, tmp_path):
     source, report = lanes
     models = cell_models(liberty.read(library_file), report["figures"]["cells_by_type"])
-    netlist = (tmp_path / "kept" / "mapped.v").read_text()
+    netlist = (tmp_path / "job" / "mapped.v").read_text()
     for module in ("lanes", "lane", "next"):
         netlist = netlist.replace(f" {module} ", " gates " if module == "lanes" else f" mapped_{module} ")
     (tmp_path / "gates.v").write_text(netlist + models)

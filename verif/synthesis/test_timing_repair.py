@@ -40,7 +40,7 @@ def synthesised(name, library_file, folder, **options):
     write_files(folder / "source", files)
     sources = [folder / "source" / file for file in files]
     options = {"period_ps": period, **options}
-    return sources, flow.synthesise(sources, top, liberty=library_file, keep=folder / "kept", **options)
+    return sources, flow.synthesise(sources, top, liberty=library_file, keep=folder / "job", **options)
 
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog is not installed")
@@ -51,7 +51,7 @@ def test_netlist_does_what_its_verilog_says(name, library_file, tmp_path):
     changed = report["timing_repair"][0]
     assert changed["area_um2"] == pytest.approx(report["figures"]["area_um2"], abs=0.1)
     library = liberty.read(library_file)
-    netlist = (tmp_path / "kept" / "mapped.v").read_text()
+    netlist = (tmp_path / "job" / "mapped.v").read_text()
     top = report["top"]
     models = cell_models(library, report["figures"]["cells_by_type"])
     (tmp_path / "gates.v").write_text(netlist.replace(f"module {top} ", "module gates ") + models)

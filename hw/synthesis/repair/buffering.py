@@ -130,7 +130,7 @@ def remove_buffers(netlist, module, sizer, target):
         gain = sizer.area_of(cell) + saved[cell] - (load_cost[net] * more).sum()
         if gain > best.get(net, (0,))[0]:
             best[net] = (gain, cell, behind)
-    # Of buffers one behind the other only one goes at a time.
+    # Of buffers one behind the other only one is removed at a time.
     chosen = {net: item for net, item in best.items() if net not in {behind for _, _, behind in best.values()}}
     bits = a.bits()
     for _, cell, _ in chosen.values():

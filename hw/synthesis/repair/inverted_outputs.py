@@ -1,13 +1,13 @@
 """Inverted (QN) outputs of flip-flops in place of inverters before and behind them.
 
-Neither Yosys nor ABC uses that output. A flip-flop may as well hold the complement of its value, if what reads it reads
-the other output: then an inverter that only feeds a flip-flop goes, and an AND there becomes a NAND, which is smaller.
-After that an inverter behind a flip-flop goes, if its few loads can be driven by the other output.
+Neither Yosys nor ABC uses that output. A flip-flop may as well store the complement of its value, if its loads move to
+the other output: then an inverter that only feeds a flip-flop is removed, and an AND there becomes a NAND, which is
+smaller. After that an inverter behind a flip-flop is removed, if its few loads can be driven by the other output.
 """
 
 from functools import cached_property
 
-MOST_LOADS = 8  # of an inverter that goes; one with more is there for its strength
+MOST_LOADS = 8  # of an inverter that is removed; one with more is there for its strength
 
 
 class InvertedOutputs:

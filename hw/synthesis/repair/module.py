@@ -70,7 +70,7 @@ class ModuleRepair:
         self._mark = 0
 
     def reach(self, netlist, goal_ps, regions=REGIONS):
-        """Bring a netlist to a period, as near as goes; returns a :class:`State`."""
+        """Bring a netlist to a period, as near as can be; returns a :class:`State`."""
         best = self._sized(netlist, max(goal_ps, self.measure(netlist)[1] * SIZING_REACH))
         self._tell("sized", best)
         for _ in range(regions):
