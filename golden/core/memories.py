@@ -92,7 +92,7 @@ class Memories:
     def mask_row_numbers(self, mask, rows):
         """Where rows of a mask are in the mask memory: mask 0 has one row for all."""
         rows = np.asarray(rows, np.int64)
-        return rows * 0 if mask == 0 else 1 + (mask - 1) * self.sizes.max_tokens + rows
+        return rows * 0 if mask == 0 else self.sizes.mask_base(mask) + rows
 
     def mask_bits(self, mask, rows, slots):
         """Bits of rows of a mask, [rows, banks, slots]; those of higher slots are left out."""

@@ -23,7 +23,7 @@ import numpy as np
 from golden.core.streams import TokenCompare
 from golden.program import placement
 from golden.program.data import Banked, DataProgram, Encoded, Matrix, Stored, Weights
-from golden.spec.commands import FLAGS, Command, Elementwise, Opcode, Projection
+from golden.spec.commands import Elementwise, Opcode, Projection
 from golden.spec.sizes import words_for
 from golden.units.layer_norm_unit import encode_epsilon
 from golden.units.softmax_unit import encode_scale
@@ -31,15 +31,11 @@ from golden.units.softmax_unit import encode_scale
 __all__ = ["Banked", "Encoded", "Matrix", "Program", "Stored", "Weights"]
 
 
-def _flags(**flags):
-    return sum(FLAGS[name] for name, is_set in flags.items() if is_set)
-
-
 class Program(DataProgram):
     """Commands and what they take from the load stream."""
 
     def clear(self, counters=False):
-        self.append(Command(opcode=Opcode.CLEAR, function=int(counters)))
+        self.issue(Opcode.CLEAR, function=int(counters))
 
     def ctr(self, latent, theta, previous=None, restart=False):
         """Which tokens of a latent [channels, height, width] changed."""
@@ -47,23 +43,19 @@ class Program(DataProgram):
         latents = [latent] if self.sizes.reference == "last" else [latent, previous]
         beats = np.stack([compare.beats(placement.fp16_words(each)) for each in latents], axis=1)
         theta = int(placement.fp16_words(float(theta)))
-        self.append(Command(opcode=Opcode.CTR, flags=_flags(restart=restart), theta=theta), beats)
+        self.issue(Opcode.CTR, beats, {"restart": restart}, theta=theta)
 
     def matmul(self, matrix, weights, gated=False, into=None):
         into = into or self.matrix(matrix.n_rows, weights.n_out)
-        self.append(
-            Command(
-                opcode=Opcode.MATMUL,
-                flags=_flags(gated=gated, bias=weights.has_bias),
-                n_rows=matrix.n_rows,
-                n_in=weights.n_in,
-                n_out=weights.n_out,
-                source=matrix.first,
-                source_stride=matrix.stride,
-                destination=into.first,
-                destination_stride=into.stride,
-                bank_address=weights.first,
-            )
+        self.issue(
+            Opcode.MATMUL,
+            flags={"gated": gated, "bias": weights.has_bias},
+            n_rows=matrix.n_rows,
+            n_in=weights.n_in,
+            n_out=weights.n_out,
+            source=matrix,
+            destination=into,
+            bank_address=weights,
         )
         return into
 
@@ -71,20 +63,17 @@ class Program(DataProgram):
         multiplier = self.multiplier(matrix.n_rows, multiplier)
         length = words_for(weights.n_out, lanes) * self.sizes.slots_of(matrix.n_rows)
         first = self.place(memory, length, at)
-        self.append(
-            Command(
-                opcode=Opcode.PROJECT,
-                function=function,
-                flags=_flags(bias=weights.has_bias),
-                n_rows=matrix.n_rows,
-                n_in=weights.n_in,
-                n_out=weights.n_out,
-                multiplier=multiplier,
-                source=matrix.first,
-                source_stride=matrix.stride,
-                destination=first,
-                bank_address=weights.first,
-            )
+        self.issue(
+            Opcode.PROJECT,
+            flags={"bias": weights.has_bias},
+            function=function,
+            n_rows=matrix.n_rows,
+            n_in=weights.n_in,
+            n_out=weights.n_out,
+            multiplier=multiplier,
+            source=matrix,
+            destination=first,
+            bank_address=weights,
         )
         return Banked(first, matrix.n_rows, weights.n_out, multiplier)
 
@@ -97,87 +86,71 @@ class Program(DataProgram):
     def sddmm(self, query, keys, mask=0, gated=False, at=None):
         """Scores of the rows of ``query`` with the keys that a mask keeps."""
         first = self.place("scores", query.n_rows * self.sizes.slots_of(keys.n_rows), at)
-        self.append(
-            Command(
-                opcode=Opcode.SDDMM,
-                flags=_flags(gated=gated),
-                mask=mask,
-                n_rows=query.n_rows,
-                n_in=keys.n,
-                n_out=keys.n_rows,
-                source=query.first,
-                source_stride=query.stride,
-                destination=first,
-                bank_address=keys.first,
-            )
+        self.issue(
+            Opcode.SDDMM,
+            flags={"gated": gated},
+            mask=mask,
+            n_rows=query.n_rows,
+            n_in=keys.n,
+            n_out=keys.n_rows,
+            source=query,
+            destination=first,
+            bank_address=keys,
         )
         return Encoded(first, query.n_rows, keys.n_rows, mask, gated)
 
     def softmax(self, scores, scale, theta=0, mask_out=None, use_mass=False, at=None):
         """Probabilities of scores. ``mask_out`` makes a mask of those of theta or more, and the masses of the rows."""
         first = self.place("probabilities", scores.n_rows * self.sizes.slots_of(scores.n_keys), at)
-        flags = _flags(gated=scores.gated, make_mask=mask_out is not None, use_mass=use_mass)
-        self.append(
-            Command(
-                opcode=Opcode.SOFTMAX,
-                flags=flags,
-                mask=scores.mask,
-                mask_out=mask_out or 0,
-                n_rows=scores.n_rows,
-                n_out=scores.n_keys,
-                source=scores.first,
-                destination=first,
-                theta=int(placement.fp16_words(float(theta))),
-                scale=encode_scale(scale),
-            )
+        self.issue(
+            Opcode.SOFTMAX,
+            flags={"gated": scores.gated, "make_mask": mask_out is not None, "use_mass": use_mass},
+            mask=scores.mask,
+            mask_out=mask_out or 0,
+            n_rows=scores.n_rows,
+            n_out=scores.n_keys,
+            source=scores,
+            destination=first,
+            theta=int(placement.fp16_words(float(theta))),
+            scale=encode_scale(scale),
         )
         return Encoded(first, scores.n_rows, scores.n_keys, scores.mask, scores.gated)
 
     def spmm(self, probabilities, values, into=None):
         into = into or self.matrix(probabilities.n_rows, values.n)
-        self.append(
-            Command(
-                opcode=Opcode.SPMM,
-                flags=_flags(gated=probabilities.gated),
-                mask=probabilities.mask,
-                n_rows=probabilities.n_rows,
-                n_in=values.n,
-                n_out=probabilities.n_keys,
-                source=probabilities.first,
-                destination=into.first,
-                destination_stride=into.stride,
-                bank_address=values.first,
-            )
+        self.issue(
+            Opcode.SPMM,
+            flags={"gated": probabilities.gated},
+            mask=probabilities.mask,
+            n_rows=probabilities.n_rows,
+            n_in=values.n,
+            n_out=probabilities.n_keys,
+            source=probabilities,
+            destination=into,
+            bank_address=values,
         )
         return into
 
-    def _rowwise(self, opcode, matrix, second, gated, into, **fields):
+    def rowwise(self, opcode, matrix, gated=False, into=None, **fields):
+        """A command from rows to rows of as many elements; ``fields`` are its other operands and values."""
         into = into or self.matrix(matrix.n_rows, matrix.n)
-        self.append(
-            Command(
-                opcode=opcode,
-                flags=_flags(gated=gated),
-                n_rows=matrix.n_rows,
-                n_in=matrix.n,
-                source=matrix.first,
-                source_stride=matrix.stride,
-                source_2=second.first,
-                source_2_stride=second.stride,
-                destination=into.first,
-                destination_stride=into.stride,
-                **fields,
-            )
-        )
+        flags = {"gated": gated}
+        n_rows, n_in = matrix.n_rows, matrix.n
+        self.issue(opcode, flags=flags, n_rows=n_rows, n_in=n_in, source=matrix, destination=into, **fields)
         return into
 
     def elementwise(self, function, matrix, second=None, gated=False, into=None):
-        """One of :class:`golden.spec.commands.Elementwise`, also by name. ``second`` may have one row, which is for all rows."""
+        """An operation of :class:`golden.spec.commands.Elementwise`, also by name.
+
+        ``second`` may have one row, which is for all rows.
+        """
         function = Elementwise[function.upper()] if isinstance(function, str) else function
         second = second or Matrix(0, 0, 0, 0)
         if second.n_rows == 1:
             second = replace(second, stride=0)
-        return self._rowwise(Opcode.ELEMENTWISE, matrix, second, gated, into, function=function)
+        return self.rowwise(Opcode.ELEMENTWISE, matrix, gated, into, function=function, source_2=second)
 
     def layer_norm(self, matrix, gamma_beta, epsilon=1e-5, gated=False, into=None):
         """``gamma_beta`` is a matrix of two rows."""
-        return self._rowwise(Opcode.LAYER_NORM, matrix, gamma_beta, gated, into, scale=encode_epsilon(epsilon))
+        epsilon = encode_epsilon(epsilon)
+        return self.rowwise(Opcode.LAYER_NORM, matrix, gated, into, source_2=gamma_beta, scale=epsilon)

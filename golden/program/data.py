@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from golden.program import placement
-from golden.spec.commands import Command, Memory, Opcode
+from golden.spec.commands import FLAGS, Command, Memory, Opcode, fields_of, flags_of
 from golden.spec.sizes import check_sizes, words_for
 from golden.units.hash_bank_mapper import default_multiplier
 
@@ -111,6 +111,24 @@ class DataProgram:
         if beats is not None:
             self._beats.append(np.asarray(beats, np.uint16).reshape(-1, self.sizes.row_word))
 
+    def issue(self, opcode, beats=None, flags=None, **fields):
+        """A command by its fields; a handle stands for the first word, and for the stride if it has one.
+
+        ``flags`` is ``{name: whether it is set}``. Only fields and flags that the command table gives the opcode are
+        taken, whatever their values: a program may be wrong on purpose.
+        """
+        values = {}
+        for name, value in fields.items():
+            values[name] = getattr(value, "first", value)
+            if hasattr(value, "stride"):
+                values[f"{name}_stride"] = value.stride
+        for kind, names, legal in (("field", values, fields_of(opcode)), ("flag", flags or {}, flags_of(opcode))):
+            for name in names:
+                if name not in legal:
+                    raise TypeError(f"{opcode.name} has no {kind} {name!r}: legal are {', '.join(legal) or 'none'}")
+        bits = sum(FLAGS[name] for name, is_set in (flags or {}).items() if is_set)
+        self.append(Command(opcode=opcode, flags=bits, **values), beats)
+
     def place(self, memory, length, at=None):
         """The first of ``length`` words of a memory that nothing else was given."""
         first = self._free[memory] if at is None else at
@@ -129,22 +147,14 @@ class DataProgram:
     def load_rows(self, rows, into=None):
         rows = placement.fp16_words(rows)
         into = into or self.matrix(*rows.shape)
-        self.append(
-            Command(
-                opcode=Opcode.LOAD,
-                function=Memory.ROWS,
-                n_rows=len(rows),
-                n_in=rows.shape[1],
-                destination=into.first,
-                destination_stride=into.stride,
-            ),
-            placement.row_beats(rows, self.sizes),
-        )
+        beats = placement.row_beats(rows, self.sizes)
+        n_rows, n_in = rows.shape
+        self.issue(Opcode.LOAD, beats, function=Memory.ROWS, n_rows=n_rows, n_in=n_in, destination=into)
         return into
 
     def _load_banks(self, memory, function, words, at):
         first = self.place(memory, len(words), at)
-        self.append(Command(opcode=Opcode.LOAD, function=function, n_rows=len(words), bank_address=first), words)
+        self.issue(Opcode.LOAD, words, function=function, n_rows=len(words), bank_address=first)
         return first
 
     def load_weights(self, weights, bias=None, at=None):
@@ -167,15 +177,13 @@ class DataProgram:
     def load_mask(self, mask, number=0, multiplier=None):
         """A mask [rows, keys]; mask 0 has one row."""
         multiplier = self.multiplier(np.shape(mask)[1], multiplier)
-        self.append(
-            Command(opcode=Opcode.LOAD, function=Memory.MASK, n_rows=len(mask), mask_out=number),
-            placement.mask_beats(mask, self.sizes, multiplier),
-        )
+        beats = placement.mask_beats(mask, self.sizes, multiplier)
+        self.issue(Opcode.LOAD, beats, function=Memory.MASK, n_rows=len(mask), mask_out=number)
 
     def _load_words(self, function, words, **fields):
         beats = np.zeros((len(words), self.sizes.row_word), np.uint16)
         beats[:, : np.shape(words)[1]] = words
-        self.append(Command(opcode=Opcode.LOAD, function=function, n_rows=len(words), **fields), beats)
+        self.issue(Opcode.LOAD, beats, function=function, n_rows=len(words), **fields)
 
     def load_tokens(self, rows):
         """The token list."""
@@ -194,7 +202,7 @@ class DataProgram:
         return Encoded(first, *np.shape(mask), number, gated=False)
 
     def _store(self, function, read, **fields):
-        self.append(Command(opcode=Opcode.STORE, function=function, **fields))
+        self.issue(Opcode.STORE, function=function, **fields)
         self.stored.append(Stored(len(self.commands) - 1, read))
         return self.stored[-1]
 
@@ -205,8 +213,7 @@ class DataProgram:
             lambda beats: beats.reshape(matrix.n_rows, n_words * self.sizes.row_word)[:, : matrix.n],
             n_rows=matrix.n_rows,
             n_in=matrix.n,
-            source=matrix.first,
-            source_stride=matrix.stride,
+            source=matrix,
         )
 
     def store_kept(self, encoded, n_words, memory=Memory.PROBABILITIES):

@@ -97,6 +97,10 @@ class DerivedSizes:
         """Words of the mask memory: the common row of mask 0, then max_tokens rows for each further mask."""
         return 1 + (self.n_masks - 1) * self.max_tokens
 
+    def mask_base(self, mask):
+        """Word of the mask memory with row 0 of a mask, a number or a signal, from mask 1 on; mask 0 has word 0 alone."""
+        return 1 + (mask - 1) * self.max_tokens
+
     @property
     def mask_pieces(self):
         """Beats of the load and store streams a row of a mask takes."""

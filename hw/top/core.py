@@ -15,6 +15,7 @@ from hw.top.host.load_store import LoadStore
 from hw.top.memories.score_memory import ScoreMemory
 from hw.top.memories.shared_memory import SharedMemory
 from hw.top.parameters import CoreSizes
+from hw.top.rows.mask_scanner import mask_address
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
 
@@ -162,11 +163,10 @@ class Core(Block):
         )
         for index, reader in enumerate((array, vector, softmax)):
             self._read(m, masks, index, reader.mask_address, reader.mask_row)
-        # Mask 0 has one row, and each of the others max_tokens.
         command = load_store.command
         mask = Mux(command.opcode == Opcode.LOAD, command.mask_out, command.mask)
         m.d.comb += [
-            load_store.mask_base.eq(Mux(mask == 0, 0, 1 + (mask - 1).as_unsigned() * self.max_tokens)),
+            load_store.mask_base.eq(mask_address(p, mask, 0)),
             masks.write_0.payload.address.eq(load_store.write_address),
             masks.write_0.payload.data.eq(load_store.write_data[: width // p.mask_pieces].replicate(p.mask_pieces)),
             masks.write_0.payload.enable.eq(1 << load_store.write_part),

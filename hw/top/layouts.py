@@ -5,7 +5,7 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.formats import FP16
 
-__all__ = ["bank_write", "imem_write", "value_write"]
+__all__ = ["bank_write", "imem_write", "lane_write", "token_write", "value_write"]
 
 
 def _address(depth):
@@ -19,15 +19,22 @@ def imem_write(p):
     )
 
 
-def value_write(p):
-    """One element for every engine's bank, all at one word and lane."""
+def lane_write(p, depth, n_lanes):
+    """One element for every bank, all at one word and lane."""
     return data.StructLayout(
-        {
-            "elements": data.ArrayLayout(FP16.width, p.n_banks),
-            "lane": ceil_log2(p.simd_lanes),
-            "address": _address(p.vmem_depth),
-        }
+        {"elements": data.ArrayLayout(FP16.width, p.n_banks), "lane": ceil_log2(n_lanes), "address": _address(depth)}
     )
+
+
+def value_write(p):
+    """One element for every engine's bank."""
+    return lane_write(p, p.vmem_depth, p.simd_lanes)
+
+
+def token_write(p):
+    """One entry of the token list on its way to every unit: ``row`` becomes entry ``address``."""
+    width = max(1, (p.max_tokens - 1).bit_length())
+    return data.StructLayout({"write": 1, "address": width, "row": width})
 
 
 def bank_write(p, depth, n_lanes):

@@ -5,26 +5,14 @@ from dataclasses import dataclass
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
 from golden.spec.formats import FP16
 from hw.top.array.plan import ArrayPlanParameters, group_width, plan_layout
-from hw.top.layouts import value_write
+from hw.top.layouts import lane_write, value_write
 from hw.top.parameters import CorePart, VmemDepth
 from hw.units.data_aligner.unit import DataAligner
 
-__all__ = ["ColumnWriter", "lane_write"]
-
-
-def lane_write(depth, n_lanes, n_banks):
-    """One element for every bank, all at one word and lane."""
-    return data.StructLayout(
-        {
-            "elements": data.ArrayLayout(FP16.width, n_banks),
-            "address": max(1, ceil_log2(depth)),
-            "lane": ceil_log2(n_lanes),
-        }
-    )
+__all__ = ["ColumnWriter"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +47,7 @@ class ColumnWriter(CorePart):
             "plan": In(plan_layout(p)),
             "destination": In(16),
             "groups": In(stream.Signature(data.ArrayLayout(FP16.width, p.n_banks))),
-            "keys": Out(stream.Signature(lane_write(p.wmem_depth, p.n_lanes, p.n_banks))),
+            "keys": Out(stream.Signature(lane_write(p, p.wmem_depth, p.n_lanes))),
             "values": Out(stream.Signature(value_write(p))),
             "finished": Out(1),
         }

@@ -178,7 +178,7 @@ class ArrayPlan(CorePart):
             plan.weight_base.eq(command.bank_address),
             plan.weight_stride.eq(Mux(plan.kind.sddmm, _last_of(used), self._last_column >> ceil_log2(p.n_banks)) + 1),
             plan.mask.is_common.eq(command.mask == 0),
-            plan.mask.first.eq(1 + (command.mask - 1) * p.max_tokens),
+            plan.mask.first.eq(p.mask_base(command.mask)),
             plan.mask.slots.eq(used[1:]),
         ]
 

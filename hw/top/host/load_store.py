@@ -13,6 +13,7 @@ from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.counters import COUNTER_WIDTH, COUNTERS
 from hw.top.host.token_compare import TokenCompare
 from hw.top.host.token_list import TokenList
+from hw.top.layouts import token_write
 from hw.top.parameters import Banks, CorePart, Lanes, Latent, Masks, SimdLanes, Tokens
 
 __all__ = ["LoadStore"]
@@ -64,7 +65,6 @@ class LoadStore(CorePart):
     @staticmethod
     def members(p):
         beat = 16 * p.row_word
-        token_width = max(1, ceil_log2(p.max_tokens))
         parts = max(p.n_banks, p.mask_pieces)
         return {
             "start": In(1),
@@ -86,10 +86,10 @@ class LoadStore(CorePart):
             "read_probabilities": In(16 * p.n_banks),
             "read_mass": In(16),
             "counters": In(data.ArrayLayout(COUNTER_WIDTH, len(COUNTERS))),
-            "token": Out(data.StructLayout({"write": 1, "address": token_width, "row": token_width})),
+            "token": Out(token_write(p)),
             "tokens_valid": Out(1),
             "token_count": Out(range(p.max_tokens + 1)),
-            "token_largest": Out(token_width),
+            "token_largest": Out(p.token_width),
             "tokens_ascending": Out(1),
         }
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
+from hw.top.layouts import token_write
 from hw.top.rows.row_sequencer import RowSequencerParameters
 
 __all__ = ["TokenList"]
@@ -49,7 +49,7 @@ class TokenList(Block):
             "append": In(1),
             "row": In(width),
             "complete": In(1),
-            "token": Out(data.StructLayout({"write": 1, "address": width, "row": width})),
+            "token": Out(token_write(p)),
             "is_valid": Out(1),
             "count": Out(range(p.max_tokens + 1)),
             "largest": Out(width),

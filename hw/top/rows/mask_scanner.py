@@ -21,8 +21,7 @@ def mask_address_width(p):
 
 def mask_address(p, mask, row):
     """The word of the mask memory with a row of a mask: of mask 0 there is one only."""
-    first = 1 + (mask - 1)[: len(mask)] * p.max_tokens
-    return Mux(mask == 0, 0, first + row)[: mask_address_width(p)]
+    return Mux(mask == 0, 0, p.mask_base(mask) + row)[: mask_address_width(p)]
 
 
 def used_slots(p, n_keys):

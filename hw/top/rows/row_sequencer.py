@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from golden.spec.parameters import Parameters, integer
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
+from hw.top.layouts import token_write
 
 __all__ = ["RowSequencer"]
 
@@ -45,7 +46,7 @@ class RowSequencer(Block):
     def members(p):
         count = range(p.max_tokens + 1)
         return {
-            "token": In(data.StructLayout({"write": 1, "address": p.row_width, "row": p.row_width})),
+            "token": In(token_write(p)),
             "start": In(1),
             "gated": In(1),
             "n_active": In(count),
