@@ -4,14 +4,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from golden.core.checks import check, extents
+from golden.core.checks import check, extents, operand_length
 from golden.core.core import Core, StoreBeats
-from golden.spec.commands import ErrorCode, Opcode
+from golden.spec.commands import ErrorCode, Unit, form_of
+from golden.spec.operands import DEPTH, MaskRows, Words
 from golden.spec.sizes import words_for
 
 __all__ = ["Piece", "ProgramWriter"]
 
-_MASKED = (Opcode.SDDMM, Opcode.SOFTMAX, Opcode.SPMM)
+
+def _works_under_mask(command):
+    """Whether it processes rows under a mask."""
+    form = form_of(command)
+    return not form.is_transfer and any(isinstance(operand, MaskRows) for operand in form.reads)
 
 
 @dataclass
@@ -117,18 +122,17 @@ class ProgramWriter:
         return self.core.memories.mask_bits(command.mask, self._rows_of(command), slots)
 
     def _is_uncertain(self, command):
-        return command.opcode in _MASKED and not self._bits(command).defined.all()
+        return _works_under_mask(command) and not self._bits(command).defined.all()
 
     def _is_long(self, command):
-        sizes, opcode = self.sizes, command.opcode
-        beats, slots = words_for(command.n_in, sizes.n_lanes), sizes.slots_of(command.n_out)
-        clocks = {
-            Opcode.MATMUL: words_for(command.n_out, sizes.n_banks) * beats,
-            Opcode.PROJECT: words_for(command.n_out, sizes.n_banks) * beats,
-            Opcode.SDDMM: slots * beats,
-            Opcode.SOFTMAX: slots,
-            Opcode.SPMM: slots * words_for(command.n_in, sizes.simd_lanes),
-        }.get(opcode, 0)
+        """A row takes about a clock for each word that is read from the banks; a slot without keys takes one too."""
+        form = form_of(command)
+        if form.is_transfer:
+            return False
+        words = [item for item in form.operands(Words) if "n_rows" not in item.length]
+        clocks = max((operand_length(item, command, self.sizes) for item in words if item in form.reads), default=0)
+        if _works_under_mask(command):
+            clocks = max(clocks, self.sizes.slots_of(command.n_out))
         return command.n_rows * clocks > self.most_clocks
 
     def _note(self, command):
@@ -138,16 +142,16 @@ class ProgramWriter:
             self._places.setdefault(extent.memory, []).append(extent.first)
             if extent.is_written:
                 self._touched.setdefault(extent.memory, set()).update(range(extent.first, extent.end))
-        opcode = Opcode(command.opcode)
-        self._count(opcode.name.lower())
+        form = form_of(command)
+        self._count(form.opcode.name.lower())
         if command.has("gated"):
             n_tokens = len(self.core.known.tokens)
             self._count("no tokens" if n_tokens == 0 else "all tokens" if n_tokens == command.n_rows else "some tokens")
-        if opcode in _MASKED:
+        if _works_under_mask(command):
             kept = self._bits(command).data.sum(axis=(1, 2))
             self._count("empty rows", (kept == 0).any())
             self._count("keys that do not fill the banks", command.n_out % sizes.n_banks != 0)
-        if opcode in (Opcode.MATMUL, Opcode.PROJECT, Opcode.SDDMM):
+        if form.unit == Unit.ARRAY:
             self._count("rows that do not fill the lanes", command.n_in % sizes.n_lanes != 0)
 
     def _size(self, high):
@@ -164,8 +168,7 @@ class ProgramWriter:
 
     def _place(self, memory, length):
         """An address, of those used before or near them more often than not."""
-        depth = {"imem": self.sizes.imem_depth, "wmem": self.sizes.wmem_depth, "vmem": self.sizes.vmem_depth}
-        depth = depth.get(memory, self.sizes.omem_depth)
+        depth = getattr(self.sizes, DEPTH[memory])
         if length > depth:
             return 0
         used = self._places.get(memory)

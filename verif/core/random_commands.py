@@ -1,6 +1,7 @@
 """Random commands, most of which are nearly right, so that every reason to refuse one comes first now and then."""
 
-from golden.spec.commands import FLAGS, Command, Elementwise, Memory, Opcode, flags_of
+from golden.spec.commands import FLAGS, Command, Opcode, flags_of, forms_of
+from golden.spec.operands import Matrix
 
 __all__ = ["random_command"]
 
@@ -20,17 +21,23 @@ def random_command(rng, sizes):
         return int(rng.integers(0, 65536) if kind < 0.03 else 0 if kind < 0.3 else rng.integers(0, max(1, depth // 2)))
 
     opcode = int(rng.integers(0, 256)) if rng.random() < 0.03 else int(rng.choice(list(Opcode)))
-    legal = flags_of(opcode) if opcode in list(Opcode) else ()
-    flags = sum(FLAGS[name] for name in legal if rng.random() < 0.4)
+    forms = forms_of(opcode)
+    flags = sum(FLAGS[name] for name in (flags_of(opcode) if forms else ()) if rng.random() < 0.4)
     if rng.random() < 0.03:
         flags ^= 1 << int(rng.integers(0, 8))
-    functions = {Opcode.ELEMENTWISE: list(Elementwise), Opcode.LOAD: list(Memory), Opcode.STORE: list(Memory)}
-    function = int(rng.choice(functions.get(opcode, [0, 1])))
-    if rng.random() < 0.03:
-        function = int(rng.integers(0, 256))
+    function = int(rng.choice([number for form in forms for number in form.functions] or [0, 1]))
+    if rng.random() < 0.06:
+        function = int(rng.integers(0, rng.choice([20, 256])))
+    bounds = {name: bound for form in forms for name, bound in form.bounds.items()}
+
+    def highest(name):
+        """Of a size that is bounded by the tokens, no more than a head's dimension: so keys often fit."""
+        _, size = bounds.get(name, (0, "max_dim"))
+        return min(sizes.max_tokens, sizes.max_head_dim) if size == "max_tokens" else getattr(sizes, size)
+
     longest = -(-sizes.max_dim // sizes.row_word)
     stride = [int(rng.integers(0, 4 * longest)) if rng.random() < 0.1 else longest for _ in range(3)]
-    is_in_imem = opcode in (Opcode.MATMUL, Opcode.SPMM, Opcode.ELEMENTWISE, Opcode.LAYER_NORM)
+    is_in_imem = any(isinstance(operand, Matrix) for form in forms for operand in form.writes)
     depths = (sizes.imem_depth, sizes.imem_depth if is_in_imem else min(sizes.wmem_depth, sizes.vmem_depth))
     return Command(
         opcode=opcode,
@@ -39,8 +46,8 @@ def random_command(rng, sizes):
         mask=int(rng.integers(0, 16) if rng.random() < 0.04 else rng.integers(0, sizes.n_masks)),
         mask_out=int(rng.integers(0, 16) if rng.random() < 0.04 else rng.integers(0, sizes.n_masks)),
         n_rows=small(sizes.max_tokens),
-        n_in=small(sizes.max_head_dim if opcode in (Opcode.SDDMM, Opcode.SPMM) else sizes.max_dim),
-        n_out=small(sizes.max_dim if opcode == Opcode.MATMUL else min(sizes.max_head_dim, sizes.max_tokens)),
+        n_in=small(highest("n_in")),
+        n_out=small(highest("n_out")),
         multiplier=int(rng.integers(0, 65536)),
         source=place(depths[0]),
         source_stride=stride[0],

@@ -12,7 +12,8 @@ import numpy as np
 
 from golden.core.streams import n_load_beats
 from golden.program import placement
-from golden.spec.commands import FLAGS, Command, Elementwise, ErrorCode, Memory, Opcode, Projection
+from golden.spec.commands import COMMANDS, FIELDS, FLAGS, Command, ErrorCode, Memory, Opcode, Projection
+from golden.spec.operands import Matrix
 from golden.spec.sizes import words_for
 from golden.units.layer_norm_unit import encode_epsilon
 from golden.units.softmax_unit import encode_scale
@@ -21,6 +22,22 @@ from verif.core.random_commands import random_command
 from verif.core.random_inputs import RandomInputs
 
 __all__ = ["Piece", "RandomPrograms"]
+
+
+def _is_rowwise(form):
+    """Whether it makes of each row of IMEM one of as many elements, and may be part of a chain."""
+    operands = [*form.reads, *form.writes]
+    return (
+        all(isinstance(operand, Matrix) and operand.elements == "n_in" for operand in operands)
+        and form.chained(form.reads) is not None
+        and form.chained(form.writes) is not None
+    )
+
+
+_ROWWISE = [form for form in COMMANDS if _is_rowwise(form)]
+_WEIGHTS = [min(2, len(form.functions) or 1) for form in _ROWWISE]
+_WEIGHTS = [weight / sum(_WEIGHTS) for weight in _WEIGHTS]
+"""Commands from rows to rows, and how often each is chosen."""
 
 
 class RandomPrograms(RandomInputs):
@@ -193,31 +210,36 @@ class RandomPrograms(RandomInputs):
                 bank_address=weights,
                 **fields,
             ), n_out
-        first, stride = self._matrix(n_rows, n)
-        fields |= {"destination": first, "destination_stride": stride}
-        if rng.random() < 0.25:
-            second = self._matrix(2, n)
-            self._need_rows(*second, 2, n)
-            epsilon = encode_epsilon(float(rng.choice([1e-5, 1e-12, 1])))
-            return Command(
-                opcode=Opcode.LAYER_NORM, source_2=second[0], source_2_stride=second[1], scale=epsilon, **fields
-            ), n
-        function = Elementwise(rng.choice(list(Elementwise)))
-        second = (0, 0)
-        if function.n_operands == 2:
-            # Now and then what a command of this chain gave, also the one just before.
-            earlier = [item for item in planned if item.destination_stride >= words_for(n, sizes.row_word)]
-            if earlier and rng.random() < 0.4:
-                item = earlier[int(rng.integers(len(earlier)))]
-                second = (item.destination, item.destination_stride)
-            else:
-                n_seconds = n_rows if rng.random() < 0.7 else 1
-                first, stride = self._matrix(n_seconds, n)
-                self._need_rows(first, stride, n_seconds, n)
-                second = first, stride if n_seconds == n_rows else 0
-        return Command(
-            opcode=Opcode.ELEMENTWISE, function=function, source_2=second[0], source_2_stride=second[1], **fields
-        ), n
+        form = _ROWWISE[int(rng.choice(len(_ROWWISE), p=_WEIGHTS))]
+        result = self._matrix(n_rows, n)
+        fields |= {"destination": result[0], "destination_stride": result[1]}
+        for operand in form.operands(Matrix)[1:-1]:
+            place = self._further_operand(operand, n_rows, n, planned)
+            fields |= {operand.base: place[0], operand.stride: place[1]}
+        for name in form.values:
+            fields[name] = self._value(form.opcode, name)
+        function = int(rng.choice(form.functions)) if form.functions else int(rng.integers(256))
+        return Command(opcode=form.opcode, function=function, **fields), n
+
+    def _further_operand(self, operand, n_rows, n, planned):
+        """Where another matrix is: now and then what a command of this chain gave, also the one just before."""
+        rng = self.rng
+        earlier = [item for item in planned if item.destination_stride >= words_for(n, self.sizes.row_word)]
+        if operand.n_rows == "n_rows" and earlier and rng.random() < 0.4:
+            item = earlier[int(rng.integers(len(earlier)))]
+            return item.destination, item.destination_stride
+        n_read = n_rows if operand.n_rows == "n_rows" else operand.n_rows
+        if operand.stride_may_be_0 and rng.random() < 0.3:
+            n_read = 1
+        first, stride = self._matrix(n_read, n)
+        self._need_rows(first, stride, n_read, n)
+        return first, stride if n_read == n_rows or not operand.stride_may_be_0 else 0
+
+    def _value(self, opcode, name):
+        """Any value, but for those of which most would be of no interest."""
+        if (opcode, name) == (Opcode.LAYER_NORM, "scale"):
+            return encode_epsilon(float(self.rng.choice([1e-5, 1e-12, 1])))
+        return int(self.rng.integers(1 << next(item.width for item in FIELDS if item.name == name)))
 
     def _project(self):
         """Keys and values out of rows."""
