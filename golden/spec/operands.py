@@ -152,6 +152,15 @@ class Form:
         return not self.functions or function in self.functions
 
     @property
+    def is_rowwise(self):
+        """Whether it makes each row of IMEM out of as many elements of the same row of one or more matrices."""
+        operands = [*self.reads, *self.writes]
+        return self.chained(self.reads) is not None and all(
+            isinstance(operand, Matrix) and (operand.elements, operand.n_rows) == ("n_in", "n_rows")
+            for operand in operands
+        )
+
+    @property
     def name(self):
         """The opcode, and the functions where there is only one row of the table for them."""
         names = " / ".join(item.name for item in self.functions if hasattr(item, "name"))

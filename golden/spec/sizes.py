@@ -98,7 +98,7 @@ class DerivedSizes:
         return 1 + (self.n_masks - 1) * self.max_tokens
 
     def mask_base(self, mask):
-        """Word of the mask memory with row 0 of a mask, a number or a signal, from mask 1 on; mask 0 has word 0 alone."""
+        """Word of the mask memory with row 0 of a mask (a number or a signal) from mask 1 on; mask 0 is word 0."""
         return 1 + (mask - 1) * self.max_tokens
 
     @property

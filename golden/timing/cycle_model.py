@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from golden.spec.commands import Opcode, form_of
 from golden.spec.sizes import words_for
 from golden.units.dot_product_array import schedule
 
@@ -154,6 +155,30 @@ class CoreTiming:
         """ELEMENTWISE on rows of n_in elements."""
         work = np.full(n_rows, words_for(n_in, self.sizes.row_word) * n_operands)
         return self._vector(work, begin, available, self.latencies.elementwise)
+
+    def of(self, command, bits=None, begin=0, available=None):
+        """The :class:`Times` of a command that the core accepts; ``bits`` are those of its mask, if it has one.
+
+        A command without a method of its own takes the time of ELEMENTWISE if all that it reads and writes are rows of
+        IMEM. There is no model of the others: of those that move data, whose time is that of the streams, and of
+        LAYER_NORM.
+        """
+        form, bias = form_of(command), command.has("bias")
+        n_rows, n_in, n_out = command.n_rows, command.n_in, command.n_out
+        match form.opcode:
+            case Opcode.SDDMM:
+                return self.sddmm(bits, n_in, begin, available)
+            case Opcode.SOFTMAX:
+                return self.softmax(bits, begin, available, command.has("make_mask"))
+            case Opcode.SPMM:
+                return self.spmm(bits, n_in, begin, available)
+            case Opcode.MATMUL:
+                return self.matmul(n_rows, n_in, n_out, bias, begin, available)
+            case Opcode.PROJECT:
+                return self.project(n_rows, n_in, n_out, bias, begin)
+        if not form.is_rowwise:
+            raise ValueError(f"there is no cycle model of {form.name}")
+        return self.elementwise(n_rows, n_in, len(form.reads), begin, available)
 
     def head(self, bits, n_in, n_out=None, makes_mask=False):
         """SDDMM, SOFTMAX and SPMM of an attention head under ``bits``, row by row at the same time; with ``n_out`` the

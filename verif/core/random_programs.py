@@ -24,17 +24,12 @@ from verif.core.random_inputs import RandomInputs
 __all__ = ["Piece", "RandomPrograms"]
 
 
-def _is_rowwise(form):
-    """Whether it makes of each row of IMEM one of as many elements, and may be part of a chain."""
-    operands = [*form.reads, *form.writes]
-    return (
-        all(isinstance(operand, Matrix) and operand.elements == "n_in" for operand in operands)
-        and form.chained(form.reads) is not None
-        and form.chained(form.writes) is not None
-    )
-
-
-_ROWWISE = [form for form in COMMANDS if _is_rowwise(form)]
+_ROWWISE = [
+    form
+    for form in COMMANDS
+    if form.chained(form.reads) and form.chained(form.writes)
+    if all(isinstance(operand, Matrix) and operand.elements == "n_in" for operand in (*form.reads, *form.writes))
+]
 _WEIGHTS = [min(2, len(form.functions) or 1) for form in _ROWWISE]
 _WEIGHTS = [weight / sum(_WEIGHTS) for weight in _WEIGHTS]
 """Commands from rows to rows, and how often each is chosen."""

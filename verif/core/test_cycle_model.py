@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from golden.core.hash_format import mask_to_bitmap
-from golden.spec.commands import FLAGS, Elementwise, Opcode
+from golden.spec.commands import Command, Elementwise, Opcode
 from golden.spec.sizes import CoreSizes
 from golden.timing.cycle_model import CoreTiming, Latencies, row_steps
 from golden.units.hash_bank_mapper import BankMap, bank_counts, sddmm_cycles
@@ -91,6 +91,13 @@ def test_real_heads():
         assert longest <= head["spmm"].end <= 1.1 * longest + 150
 
 
+def test_commands_without_a_model():
+    timing = CoreTiming(CoreSizes())
+    for command in (Command(opcode=Opcode.LAYER_NORM, n_rows=2, n_in=4), Command(opcode=Opcode.LOAD, n_rows=1, n_in=4)):
+        with pytest.raises(ValueError, match="no cycle model of (LAYER_NORM|LOAD ROWS)"):
+            timing.of(command)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
@@ -154,15 +161,12 @@ def test_vector_unit_row_by_row(parameters):
     slots = sizes.slots_of(block.max_tokens)
     for run, result in zip(spmm + lanes, found["runs"], strict=True):
         command = run["command"]
-        if command["opcode"] == Opcode.ELEMENTWISE:
-            times = timing.elementwise(20, command["n_in"], Elementwise(command["function"]).n_operands)
-        elif 0 < run["density"] < 1:
+        bits = np.broadcast_to(run.get("density", 1) == 1, (20, sizes.n_banks, slots))
+        if 0 < run.get("density", 1) < 1:
             # Which row has how many steps is the run's secret; all of them together must fit.
             assert result["clocks"] == timing.latencies.spmm + run["n_steps"] - 1
             continue
-        else:
-            bits = np.broadcast_to(run["density"] == 1, (20, sizes.n_banks, slots))
-            times = timing.spmm(bits, command["n_in"])
+        times = timing.of(Command(**command), bits)
         assert result["row_done"] == times.rows_done.tolist(), run["name"]
         assert result["clocks"] + timing.latencies.done == times.cycles
 
@@ -209,14 +213,8 @@ def test_array_row_by_row(parameters):
     timing = CoreTiming(core.sizes, Latencies(score=1 + array.plan.latency))
     for run, result in zip(runs, found["runs"], strict=True):
         command = run["command"]
-        has_bias = bool(command["flags"] & FLAGS["bias"])
-        shape = command["n_rows"], command["n_in"], command["n_out"], has_bias
-        if command["opcode"] == Opcode.SDDMM:
-            times = timing.sddmm(np.array(run["counts"]), command["n_in"])
-        elif command["opcode"] == Opcode.MATMUL:
-            times = timing.matmul(*shape)
-        else:
-            times = timing.project(*shape)
+        times = timing.of(Command(**command), np.array(run.get("counts", 0)))
+        if command["opcode"] == Opcode.PROJECT:
             assert abs(result["clocks"] - times.cycles) <= 4, run["name"]
             continue
         assert result["row_done"] == times.rows_done.tolist(), run["name"]
