@@ -1,5 +1,7 @@
 """The base of every unit's testbench: a source of batches of stimulus with the golden model's answers."""
 
+import importlib
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -43,6 +45,29 @@ class Batch:
                     self.causes = {sink: (source, list(range(len(beats))))}
 
 
+OTHER_BENCHES = {
+    "core": "verif.core.bench",
+    "bitmap_scanner": "verif.core.bitmap_scanner_bench",
+    "stream_helper": "verif.lib.stream_helper_bench",
+}
+"""Where the benches lie that belong to no folder of ``verif/units``."""
+
+
+def bench_class(unit):
+    """The bench of a unit: class ``UnitNameBench`` in ``verif/units/unit_name/bench.py``."""
+    module = importlib.import_module(OTHER_BENCHES.get(unit, f"verif.units.{unit}.bench"))
+    return getattr(module, re.sub(r"(?:^|_)([a-z])", lambda match: match[1].upper(), unit) + "Bench")
+
+
+def load_bench(unit, parameters, seed):
+    """The bench for a block with the given parameters (a dictionary)."""
+    cls = bench_class(unit)
+    bench = cls(cls.make_block(parameters), seed)
+    if not bench.required_bins:
+        raise ValueError(f"{cls.__name__} names no required bins: a run could miss what it is for")
+    return bench
+
+
 class Bench:
     """A unit's testbench; subclasses define ``unit``, :meth:`batch` and the bins that a run must hit."""
 
@@ -50,8 +75,8 @@ class Bench:
     required_bins: frozenset[str] = frozenset()
     longest_silence = 0
     """Clocks for which a unit may move no beat at all while it works, beyond its latency."""
-    held_back = 0
-    """Clocks for which a stalled result may hold back the input after it was taken, beyond the latency."""
+    longest_stall = 0
+    """Clocks for which a stalled result may make the input wait after it was taken, beyond the latency."""
 
     def __init__(self, block, seed):
         self.block = block
@@ -73,6 +98,9 @@ class Bench:
 
     def watch(self, dut, report):
         """Look at plain output ports after every clock; ``report`` takes a sentence on what is wrong."""
+
+    def check_end(self, report):
+        """A batch has ended and nothing is under way; ``report`` takes a sentence on what is missing."""
 
     def streams(self):
         """The names of the unit's input and output streams."""

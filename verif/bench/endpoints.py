@@ -1,4 +1,4 @@
-"""Stream drivers and monitors, moved by one loop that reads just before and writes just after each clock edge."""
+"""The endpoints of streams and plain ports; :class:`verif.bench.clock.Clock` moves them."""
 
 import random
 from collections import deque
@@ -7,32 +7,34 @@ from typing import NamedTuple
 PATTERNS = ("none", "random", "bursty")
 
 
-class Gate:
-    """Says, cycle by cycle, whether a driver idles or a sink stalls: never, at random, in long runs, or mostly (rare)."""
+class StallPattern:
+    """Says, cycle by cycle, whether a source idles or a sink stalls: never, at random, in long runs, or mostly (rare)."""
 
     def __init__(self, pattern, rng):
         self.pattern, self._rng = pattern, rng
-        self._closed, self._left = False, 0
+        self._is_stalled, self._left = False, 0
 
-    def closed(self):
+    def stalls(self):
         if self.pattern == "none":
             return False
         if self.pattern in ("random", "rare"):
             return self._rng.random() < (0.4 if self.pattern == "random" else 0.9)
         if not self._left:
-            self._closed = not self._closed
+            self._is_stalled = not self._is_stalled
             self._left = self._rng.randint(1, 24)
         self._left -= 1
-        return self._closed
+        return self._is_stalled
 
 
 def word(handle):
     """The value of a port, or ``None`` if any bit of it is X or Z."""
-    text = str(handle.value)
-    return int(text, 2) if text.isascii() and set(text) <= {"0", "1"} else None
+    try:
+        return int(str(handle.value), 2)
+    except ValueError:
+        return None
 
 
-class Partly(NamedTuple):
+class MaskedWord(NamedTuple):
     """An expected beat of which only the bits of ``care`` are defined; the others may be X."""
 
     value: int
@@ -55,7 +57,7 @@ class Source:
         self._ready = getattr(dut, f"{name}__ready")
         self._noise = random.Random(name)
         self._is_idle = False
-        self.start([], None)
+        self.start([])
         self._idle()
 
     def _idle(self):
@@ -67,8 +69,9 @@ class Source:
         if self._payload is not None:
             self._payload.value = self._noise.getrandbits(len(self._payload))
 
-    def start(self, beats, gate, after=()):
-        self._beats, self._gate, self._after = deque(beats), gate, after
+    def start(self, beats, idle=None, after=()):
+        """Begin to send beats, with a :class:`StallPattern` or None (never idle), after other sources are done."""
+        self._beats, self._idle_pattern, self._after = deque(beats), idle, after
         self._offered = False
         self.taken_at = []
         self.idles = self.waits = 0
@@ -82,13 +85,13 @@ class Source:
         """Whether a beat waits to be taken."""
         return self._offered
 
-    def drive(self):
+    def drive(self, cycle):
         if self._offered:
             return
         if not all(other.done for other in self._after):
             self._idle()
             return
-        if self._beats and not self._gate.closed():
+        if self._beats and not (self._idle_pattern and self._idle_pattern.stalls()):
             if self._payload is not None:
                 self._payload.value = self._beats[0]
             self._valid.value = 1
@@ -118,40 +121,41 @@ class Source:
 
     def abort(self):
         """Forget everything, as reset does."""
-        self.start([], None)
+        self.start([])
         self._idle()
 
 
-class Sink:
-    """Takes one output stream and compares it with what is expected, beat by beat, payload stability included."""
+class StreamMonitor:
+    """Takes one output stream, checks valid, ready and the stability of payloads, and records what it takes and when.
 
-    def __init__(self, dut, name, report):
-        self.name, self._report = name, report
+    ``read`` makes a value of the payload's port.
+    """
+
+    def __init__(self, dut, name, report, read=word):
+        self.name, self._report, self._read = name, report, read
         self._payload = getattr(dut, f"{name}__payload", None)
         self._valid = getattr(dut, f"{name}__valid")
         self._ready = getattr(dut, f"{name}__ready")
-        self.checked = 0
-        self.start([], None)
+        self._begin(None)
         self._ready.value = 0
 
-    def start(self, expected, gate):
-        self._expected, self._gate = deque(expected), gate
-        self._is_ready, self._held = False, None
-        self.seen_at = []
+    def _begin(self, stall):
+        self._stall = stall
+        self._is_ready, self._waiting = False, None
+        self.beats, self.seen_at = [], []
         self.stalls = 0
-        self.compare = True
+
+    def start(self, stall=None):
+        """Forget what was taken; from now on stall by a :class:`StallPattern`, or never (None)."""
+        self._begin(stall)
 
     @property
-    def done(self):
-        return not self._expected
-
-    @property
-    def holds(self):
+    def is_stalled(self):
         """Whether a beat was valid in the last clock and not taken."""
-        return self._held is not None
+        return self._waiting is not None
 
-    def drive(self):
-        self._is_ready = self._gate is None or not self._gate.closed()
+    def drive(self, cycle):
+        self._is_ready = self._stall is None or not self._stall.stalls()
         self._ready.value = int(self._is_ready)
 
     def sample(self, cycle):
@@ -161,27 +165,52 @@ class Sink:
             self._report(f"{self.name}: valid is X in cycle {cycle}")
             return False
         if not valid:
-            if self._held is not None:
+            if self._waiting is not None:
                 self._report(f"{self.name}: valid fell in cycle {cycle} though the beat was not taken")
-                self._held = None
+                self._waiting = None
             return False
         payload = self._value()
-        if self._held is not None and payload != self._held[0]:
+        if self._waiting is not None and payload != self._waiting[0]:
             self._report(f"{self.name}: payload changed while stalled in cycle {cycle}")
         if not self._is_ready:
             self.stalls += 1
-            self._held = (payload,)
+            self._waiting = (payload,)
             return False
-        self._held = None
+        self._waiting = None
         self._take(payload, cycle)
         return True
 
     def _value(self):
+        return 0 if self._payload is None else self._read(self._payload)
+
+    def _take(self, payload, cycle):
+        self.beats.append(payload)
+        self.seen_at.append(cycle)
+
+
+class Sink(StreamMonitor):
+    """A stream monitor that compares every beat with the expected one."""
+
+    def __init__(self, dut, name, report):
+        self._expected = deque()
+        super().__init__(dut, name, report)
+        self.checked = 0
+        self.start([])
+
+    def start(self, expected, stall=None):
+        """Begin to expect beats, with a :class:`StallPattern` or None (never stall)."""
+        self._begin(stall)
+        self._expected = deque(expected)
+        self.compare = True
+
+    @property
+    def done(self):
+        return not self._expected
+
+    def _value(self):
         """The payload, as text where only a part of it is defined."""
-        if self._payload is None:
-            return 0
-        is_partly = self._expected and isinstance(self._expected[0], Partly)
-        return str(self._payload.value) if is_partly else word(self._payload)
+        is_masked = self._expected and isinstance(self._expected[0], MaskedWord)
+        return str(self._payload.value) if is_masked else super()._value()
 
     def _take(self, payload, cycle):
         if not self.compare:
@@ -193,7 +222,7 @@ class Sink:
         expected = self._expected.popleft()
         self.checked += 1
         number = len(self.seen_at) - 1
-        if isinstance(expected, Partly):
+        if isinstance(expected, MaskedWord):
             if not expected.met_by(payload):
                 width = len(payload)
                 self._report(
@@ -208,3 +237,24 @@ class Sink:
         """Report an output that is valid although nothing is under way."""
         if word(self._valid) != 0:
             self._report(f"{self.name}: valid is not 0 {when}")
+
+
+class Probe:
+    """Records a plain output port in every clock."""
+
+    def __init__(self, dut, name):
+        self._port = getattr(dut, name)
+        self.values = []
+
+    def drive(self, cycle):
+        pass
+
+    def sample(self, cycle):
+        self.values.append(word(self._port))
+        return False
+
+
+def set_ports(dut, values):
+    """Drive plain input ports, ``{name: value}``."""
+    for name, value in values.items():
+        getattr(dut, name).value = value

@@ -1,9 +1,7 @@
-"""Runs a unit's standard testbench: emit the Verilog, build it, play the batches, collect the result."""
+"""Runs scenarios on the emitted Verilog of a block: emit, build, simulate, collect the result."""
 
-import importlib
 import json
 import os
-import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +11,6 @@ from verif.bench import simulator
 from verif.bench.progress import watched
 
 DEFAULT_COUNT = 900
-OTHER_BENCHES = {
-    "core": "verif.core.bench",
-    "bitmap_scanner": "verif.core.bitmap_scanner_bench",
-    "stream_helper": "verif.lib.stream_helper_bench",
-}
-"""Where the benches lie that belong to no folder of ``verif/units``."""
 LONG_COUNT = 10_000  # from here on a faster simulation is worth the time to build it
 
 
@@ -37,6 +29,7 @@ class Result:
     idles: int = 0
     resets: int = 0
     cycles: int = 0
+    times: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def passed(self):
@@ -44,18 +37,6 @@ class Result:
 
     def line(self):
         return f"{self.unit}: {self.checked} checked, {self.failed} failed"
-
-
-def bench_class(unit):
-    """The bench of a unit: class ``UnitNameBench`` in ``verif/units/unit_name/bench.py``."""
-    module = importlib.import_module(OTHER_BENCHES.get(unit, f"verif.units.{unit}.bench"))
-    return getattr(module, re.sub(r"(?:^|_)([a-z])", lambda match: match[1].upper(), unit) + "Bench")
-
-
-def load_bench(unit, parameters, seed):
-    """The bench for a block with the given parameters (a dictionary)."""
-    cls = bench_class(unit)
-    return cls(cls.make_block(parameters), seed)
 
 
 _emitted = {}
@@ -73,7 +54,7 @@ def emit(block, top):
 def run_bench(
     block, *, seed=1, sim=None, count=DEFAULT_COUNT, every_pair=True, waves=False, keep=None, edit=None, coverage=False
 ):
-    """Play the standard testbench of a unit on its emitted Verilog; returns a :class:`Result`.
+    """Run the standard testbench of a unit on its emitted Verilog; returns a :class:`Result`.
 
     ``every_pair``: all stall patterns with all idle patterns, or each once. ``keep`` is a folder for what the run leaves
     behind; ``edit`` makes the Verilog that is simulated, ``{file: text}``, from the emitted one; ``coverage`` counts
@@ -89,7 +70,7 @@ def run_bench(
     }
     result = run_job(
         block,
-        "verif.bench.testbench",
+        "verif.bench.testbench:run_standard",
         job,
         sim=sim,
         waves=waves,
@@ -101,12 +82,11 @@ def run_bench(
     return Result(unit=unit, seed=seed, sim=simulator.choose(sim), **result)
 
 
-def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, edit=None, long=False, coverage=False):
-    """Run a cocotb module on a block's emitted Verilog.
+def run_job(block, scenario, job, *, sim=None, waves=False, keep=None, edit=None, long=False, coverage=False):
+    """Run a scenario on a block's emitted Verilog and return its result.
 
-    The module finds ``job`` (plain data) in the JSON file that ``BENCH_JOB`` names and writes its result, as JSON,
-    to ``job["result"]``; this function returns that result. It may write how far it is, from 0 to 1, to
-    ``job["progress"]``. ``long``: see :func:`verif.bench.simulator.build`.
+    ``scenario`` is ``module:function``, see :mod:`verif.bench.runtime`; ``job`` is plain data for it. ``long``: see
+    :func:`verif.bench.simulator.build`; the other options are those of :func:`run_bench`.
     """
     sim = simulator.choose(sim)
     top = block.base_name
@@ -119,14 +99,21 @@ def run_job(block, test_module, job, *, sim=None, waves=False, keep=None, edit=N
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise simulator.SimulatorError(f"cannot write to the folder {str(folder)!r}: {error.strerror}") from None
-        job = {**job, "result": str(folder / "result.json"), "progress": str(folder / "progress")}
-        (folder / "job.json").write_text(json.dumps(job))
+        paths = {"result": str(folder / "result.json"), "progress": str(folder / "progress")}
+        (folder / "job.json").write_text(json.dumps({**job, **paths, "scenario": scenario}))
         environment = {"BENCH_JOB": str(folder / "job.json"), "PYTHONPATH": os.getcwd()}
-        with watched(f"{top} in {sim}", Path(job["progress"])):
-            simulator.simulate(built, top, sim, test_module, folder, environment, waves, coverage)
-        if not Path(job["result"]).exists():
-            log = (folder / "simulation.log").read_text(errors="replace")
-            raise simulator.SimulatorError(
-                f"the simulation of {top} ended without a result: {log[-3000:] or 'no message'}"
-            )
-        return json.loads(Path(job["result"]).read_text())
+        with watched(f"{top} in {sim}", Path(paths["progress"])):
+            simulator.simulate(built, top, sim, "verif.bench.runtime", folder, environment, waves, coverage)
+        return read_result(folder, top)
+
+
+def read_result(folder, top):
+    """The result that a scenario wrote into its folder."""
+    path = folder / "result.json"
+    if not path.exists():
+        log = (folder / "simulation.log").read_text(errors="replace")
+        raise simulator.SimulatorError(f"the simulation of {top} ended without a result: {log[-3000:] or 'no message'}")
+    written = json.loads(path.read_text())
+    if "error" in written:
+        raise simulator.SimulatorError(f"the testbench of {top} broke off: {written['error']}")
+    return written["result"]

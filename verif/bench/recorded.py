@@ -1,21 +1,22 @@
-"""Plays given beats on a unit's emitted Verilog: real data, or programs with a purpose, under one stall pattern."""
+"""Runs given beats on a unit's emitted Verilog: real data, or programs with a purpose, under one stall pattern."""
 
-import json
-import os
 from dataclasses import asdict
-from pathlib import Path
-
-import cocotb
-from cocotb.triggers import Timer
 
 from hw.registry import unit_class
 from verif.bench.batch import Batch, Bench
+from verif.bench.endpoints import Source, StreamMonitor
 from verif.bench.harness import Result, run_job
-from verif.bench.testbench import PERIOD_NS, Testbench
+from verif.bench.scoreboard import Scoreboard
+from verif.bench.testbench import Testbench
+
+__all__ = ["replay", "stream_through"]
 
 
 def replay(block, batch, *, stall="none", idle="none", seed=1, sim=None):
-    """Play a :class:`verif.bench.batch.Batch` on a block's Verilog from a reset; returns a :class:`verif.bench.harness.Result`."""
+    """Run a :class:`verif.bench.batch.Batch` on a block's Verilog from a reset; returns a :class:`Result`.
+
+    Its ``times`` are, for each stream, the clocks in which its beats were taken.
+    """
     job = {
         "unit": block.base_name,
         "parameters": block.parameters.to_dict(),
@@ -24,39 +25,37 @@ def replay(block, batch, *, stall="none", idle="none", seed=1, sim=None):
         "stall": stall,
         "idle": idle,
     }
-    return Result(unit=block.base_name, seed=seed, sim=sim, **run_job(block, __name__, job, sim=sim))
+    return Result(unit=block.base_name, seed=seed, sim=sim, **run_job(block, f"{__name__}:run_recorded", job, sim=sim))
 
 
-class Recorded(Bench):
-    """A bench with one batch, made elsewhere."""
-
-    def __init__(self, block, seed, batch):
-        super().__init__(block, seed)
-        self._batch = batch
-
-    def batch(self, count):
-        return self._batch
+def stream_through(block, beats, source, sink, *, seed=1, sim=None):
+    """Send beats through a block with one input and one output stream at full rate, and return what comes out."""
+    job = {"beats": beats, "source": source, "sink": sink, "drain": block.latency, "seed": seed}
+    return run_job(block, f"{__name__}:run_stream", job, sim=sim)
 
 
-@cocotb.test()
-async def play_recorded(dut):
-    job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
-    block = unit_class(job["unit"])(**job["parameters"])
-    bench = Recorded(block, job["seed"], Batch(**job["batch"]))
-    player = Testbench(dut, bench, job["seed"])
-    for name, value in bench.idle_statics().items():
-        getattr(dut, name).value = value
-    dut.clk.value = 0
-    await Timer(PERIOD_NS, "ns")
-    await player.reset()
-    await player.play(0, job["stall"], job["idle"])
-    result = {
-        "checked": player.checked,
-        "failed": player.failed,
-        "messages": player.messages,
-        "bins": player.bins,
-        "stalls": player.stalls,
-        "idles": player.idles,
-        "cycles": player.cycle,
-    }
-    Path(job["result"]).write_text(json.dumps(result))
+async def run_recorded(simulation):
+    """Scenario of :func:`replay`."""
+    job = simulation.job
+    bench = Bench(unit_class(job["unit"])(**job["parameters"]), job["seed"])
+    testbench = Testbench(simulation.dut, bench, job["seed"])
+    await testbench.start()
+    await testbench.run(Batch(**job["batch"]), job["stall"], job["idle"])
+    return {**testbench.result(), "times": testbench.times}
+
+
+async def run_stream(simulation):
+    """Scenario of :func:`stream_through`."""
+    job, clock, scoreboard = simulation.job, simulation.clock, Scoreboard()
+    source = Source(simulation.dut, job["source"])
+    monitor = StreamMonitor(simulation.dut, job["sink"], scoreboard.report)
+    clock.endpoints += [source, monitor]
+    await clock.start()
+    await clock.reset()
+    source.start(job["beats"])
+    while not source.done:
+        await clock.step()
+    for _ in range(job["drain"]):
+        await clock.step()
+    scoreboard.check()
+    return monitor.beats

@@ -201,7 +201,8 @@ def simulate(build_folder, top, sim, test_module, run_folder, environment, waves
             build_dir=build_folder,
             test_dir=run_folder,
             results_xml=str(run_folder / "results.xml"),
-            extra_env={"COCOTB_LOG_LEVEL": "WARNING", **environment},
+            # Rewriting asserts, which no scenario needs, takes longer than most simulations.
+            extra_env={"COCOTB_LOG_LEVEL": "WARNING", "COCOTB_REWRITE_ASSERTION_FILES": "", **environment},
             timescale=("1ns", "1ps"),
             waves=waves,
             test_args=["--coverage-per-instance"] if coverage else [],

@@ -3,8 +3,8 @@
 import pytest
 
 from hw.registry import make_block
+from verif.bench.batch import bench_class
 from verif.bench.endpoints import PATTERNS
-from verif.bench.harness import bench_class
 
 POINTS = [
     ("dot_product_unit", {"n_lanes": 1, "format": "int8"}),

@@ -1,19 +1,13 @@
-"""The cocotb test that plays a unit's batches on the emitted Verilog; the job is described by a JSON file."""
+"""The standard testbench of a unit: batches of stimulus under all stall and idle patterns, with every check."""
 
 import itertools
-import json
-import os
 import random
-from pathlib import Path
 
-import cocotb
-from cocotb.triggers import Timer
+from verif.bench.batch import load_bench
+from verif.bench.clock import Clock
+from verif.bench.endpoints import PATTERNS, Sink, Source, StallPattern, set_ports
+from verif.bench.scoreboard import Scoreboard
 
-from verif.bench.endpoints import PATTERNS, Gate, Sink, Source
-from verif.bench.harness import load_bench
-
-PERIOD_NS = 10
-SHOWN = 8
 MORE_BATCHES = 60
 MORE_COUNT = 24
 EACH_ONCE = (("none", "none"), ("random", "bursty"), ("bursty", "random"))
@@ -21,87 +15,87 @@ EACH_ONCE = (("none", "none"), ("random", "bursty"), ("bursty", "random"))
 
 
 class Testbench:
-    """Owns the clock, the drivers and the monitors of one unit."""
+    """Owns the clock, the sources and the sinks of one unit, and the scoreboard that they report to."""
 
-    def __init__(self, dut, bench, seed):
+    def __init__(self, dut, bench, seed, scoreboard=None):
         self.dut, self.bench = dut, bench
         self.random = random.Random(seed)
-        self.messages, self.failed, self.cycle = [], 0, 0
+        self.scoreboard = scoreboard or Scoreboard()
+        self.report = self.scoreboard.report
         self.bins, self.stalls, self.idles, self.resets = {}, 0, 0, 0
-        self.where = "start"
         self.delivered = 0  # beats at all outputs
-        self.full_rate, self.held_up = (), 0  # the clock in which a result was held up last
+        self.times = {}  # for each stream, the clocks in which the beats of the last batch were taken
+        self.full_rate, self.stalled_at = (), 0  # the clock in which a result was stalled last
         streams = bench.streams()
         self.sources = [Source(dut, name) for name in streams["inputs"]]
         self.sinks = [Sink(dut, name, self.report) for name in streams["outputs"]]
-        self.clk, self.rst = getattr(dut, "clk", None), getattr(dut, "rst", None)
+        self.clock = Clock(dut, [*self.sources, *self.sinks])
 
     @property
     def checked(self):
         return sum(sink.checked for sink in self.sinks)
 
+    @property
+    def is_done(self):
+        return all(end.done for end in self.clock.endpoints)
+
     def missing_bins(self):
-        """Corner cases that no batch has contained so far."""
+        """Required bins that no batch has hit so far."""
         return sorted(set(self.bench.required_bins) - {name for name, hits in self.bins.items() if hits})
 
-    def report(self, message):
-        self.failed += 1
-        if len(self.messages) < SHOWN:
-            self.messages.append(f"{self.where}: {message}")
+    def result(self):
+        """What a run found, as plain data."""
+        return {
+            **self.scoreboard.result(),
+            "checked": self.checked,
+            "bins": self.bins,
+            "stalls": self.stalls,
+            "idles": self.idles,
+            "resets": self.resets,
+            "cycles": self.clock.cycle,
+        }
 
     async def step(self):
-        """One clock: drive, let the logic time_hierarchy, sample, then the edge. True if any beat moved."""
-        for end in (*self.sources, *self.sinks):
-            end.drive()
-        await Timer(PERIOD_NS // 2, "ns")
-        moved = [end.sample(self.cycle) for end in (*self.sources, *self.sinks)]
+        """One clock; True if any beat moved."""
+        moved = await self.clock.step()
         self.delivered += sum(moved[len(self.sources) :])
-        self.check_waits(moved)
-        if self.clk is not None:
-            self.clk.value = 1
-        await Timer(PERIOD_NS // 2, "ns")
-        if self.clk is not None:
-            self.clk.value = 0
-        self.cycle += 1
+        self._check_waits(moved, self.clock.cycle - 1)
         self.bench.watch(self.dut, self.report)
         return any(moved)
 
-    def check_waits(self, moved):
+    def _check_waits(self, moved, cycle):
         """Only results that are not taken make a unit wait, not a sink that is not ready while there is none."""
-        if any(sink.holds for sink in self.sinks):
-            self.held_up = self.cycle
-        elif self.cycle - self.held_up > self.bench.latency + self.bench.held_back + 4:
+        if any(sink.is_stalled for sink in self.sinks):
+            self.stalled_at = cycle
+        elif cycle - self.stalled_at > self.bench.latency + self.bench.longest_stall + 4:
             pairs = zip(self.sources, moved)
             needed = [(source, is_taken) for source, is_taken in pairs if source.name in self.full_rate]
             if not all(source.offers or is_taken for source, is_taken in needed):
                 return  # streams that go together wait for each other
             for source, is_taken in needed:
                 if not is_taken:
-                    self.report(f"{source.name}: a beat waits in cycle {self.cycle}, yet no result does")
+                    self.report(f"{source.name}: a beat waits in cycle {cycle}, yet no result does")
 
     async def reset(self):
-        if self.rst is None:
+        if not self.clock.has_reset:
             return
-        self.rst.value = 1
         for sink in self.sinks:
-            sink.start([], None)
+            sink.start([])
             sink.compare = False
-        for _ in range(self.random.choice((1, 1, 2, 3))):
+
+        def offer():  # what is offered during reset is not taken
             for source in self.sources:
-                source.offer_anything(self.random)  # what is offered during reset is not taken
-            await Timer(PERIOD_NS // 2, "ns")
-            self.clk.value = 1
-            await Timer(PERIOD_NS // 2, "ns")
-            self.clk.value = 0
+                source.offer_anything(self.random)
+
+        await self.clock.reset(self.random.choice((1, 1, 2, 3)), offer)
         for source in self.sources:
             source.abort()
-        self.rst.value = 0
         self.bench.forget()
         for sink in self.sinks:
-            sink.start([], None)
-        await self.quiet("after reset")
+            sink.start([])
+        await self._quiet("after reset")
 
-    async def quiet(self, when):
+    async def _quiet(self, when):
         """Nothing may come out while nothing is under way."""
         for _ in range(self.bench.latency + 4):
             await self.step()
@@ -109,28 +103,26 @@ class Testbench:
                 sink.check_quiet(when)
 
     def begin(self, batch, stall, idle):
-        for name, value in batch.statics.items():
-            getattr(self.dut, name).value = value
+        set_ports(self.dut, batch.statics)
         self.full_rate = batch.full_rate
         by_name = {source.name: source for source in self.sources}
         for name, source in by_name.items():
             earlier = [by_name[other] for other in batch.after.get(name, ())]
-            source.start(batch.inputs[name], Gate(idle, self.random), earlier)
+            source.start(batch.inputs[name], StallPattern(idle, self.random), earlier)
         for sink in self.sinks:
-            sink.start(batch.outputs[sink.name], Gate(stall, self.random))
+            sink.start(batch.outputs[sink.name], StallPattern(stall, self.random))
 
-    async def play(self, count, stall, idle):
+    async def run(self, batch, stall, idle):
         """One batch to its end under a stall and an idle pattern, with all checks."""
-        self.where = f"stall {stall}, idle {idle}"
-        batch = self.bench.batch(count)
+        self.scoreboard.where = f"stall {stall}, idle {idle}"
         self.begin(batch, stall, idle)
         patience = 200 + 40 * (self.bench.latency + self.bench.longest_silence)
         quiet_for = 0
-        while not all(end.done for end in (*self.sources, *self.sinks)):
+        while not self.is_done:
             quiet_for = 0 if await self.step() else quiet_for + 1
             if quiet_for > patience:
-                left = {end.name: not end.done for end in (*self.sources, *self.sinks)}
-                self.report(f"nothing moved for {patience} cycles; unfinished: {[n for n, u in left.items() if u]}")
+                left = [end.name for end in self.clock.endpoints if not end.done]
+                self.report(f"nothing moved for {patience} cycles; unfinished: {left}")
                 await self.reset()
                 return
         for name, hits in batch.bins.items():
@@ -138,15 +130,18 @@ class Testbench:
         self.stalls += sum(sink.stalls for sink in self.sinks)
         self.idles += sum(source.idles for source in self.sources)
         if stall == idle == "none":
-            self.check_timing(batch)
+            self._check_timing(batch)
+        self.times = {source.name: source.taken_at for source in self.sources}
+        self.times |= {sink.name: sink.seen_at for sink in self.sinks}
         for sink in self.sinks:
-            sink.start([], None)
-        await self.quiet("after the last result")
+            sink.start([])
+        await self._quiet("after the last result")
+        self.bench.check_end(self.report)
 
-    def check_timing(self, batch):
+    def _check_timing(self, batch):
         """Without stalls: one beat an interval accepted, every result exactly after the latency."""
         latency = self.bench.block.latency
-        by_name = {end.name: end for end in (*self.sources, *self.sinks)}
+        by_name = {end.name: end for end in self.clock.endpoints}
         for source in self.sources:
             if source.name in batch.full_rate and source.waits:
                 self.report(f"{source.name}: waited {source.waits} cycles though no output stalled")
@@ -166,8 +161,8 @@ class Testbench:
 
     async def interrupt(self, count):
         """Reset in mid-flight, after any number of cycles or results and with stalled outputs among them."""
-        self.where = "reset in mid-flight"
-        if self.rst is None:
+        self.scoreboard.where = "reset in mid-flight"
+        if not self.clock.has_reset:
             return
         batch = self.bench.batch(count)
         self.begin(batch, self.random.choice(PATTERNS), self.random.choice(PATTERNS))
@@ -186,17 +181,12 @@ class Testbench:
 
     async def start(self):
         """Set everything that is driven to a value, and reset."""
-        for name, value in self.bench.idle_statics().items():
-            getattr(self.dut, name).value = value
-        if self.clk is not None:
-            self.clk.value = 0
-        if self.rst is not None:
-            self.rst.value = 0
-        await Timer(PERIOD_NS, "ns")
+        set_ports(self.dut, self.bench.idle_statics())
+        await self.clock.start()
         await self.reset()
 
-    async def play_all(self, count, every_pair=True, progress=lambda share: None):
-        """About ``count`` beats under all pairs of patterns, and more until every corner case has been met.
+    async def run_all(self, count, every_pair=True, progress=lambda share: None):
+        """About ``count`` beats under all pairs of patterns, and more until every required bin has been hit.
 
         Otherwise each pattern is used once, in about a third of the time.
         """
@@ -205,35 +195,23 @@ class Testbench:
         if not every_pair:
             pairs = EACH_ONCE
         for done, (stall, idle) in enumerate(pairs, start=1):
-            await self.play(share, stall, idle)
+            await self.run(self.bench.batch(share), stall, idle)
             for _ in range(1 + done % 2):  # not always every other batch, for benches have kinds of batches in turn
                 await self.interrupt(share)
             progress(done / len(pairs))
-        for _ in range(MORE_BATCHES):  # short runs may not have met every corner case yet
+        for _ in range(MORE_BATCHES):  # short runs may not have hit every bin yet
             if not self.missing_bins():
                 break
-            await self.play(max(share, MORE_COUNT), "random", "random")
+            await self.run(self.bench.batch(max(share, MORE_COUNT)), "random", "random")
         missing = self.missing_bins()
         if missing:
-            self.report(f"corner cases never hit: {', '.join(missing)}")
+            self.report(f"required bins never hit: {', '.join(missing)}")
 
 
-@cocotb.test()
-async def play(dut):
-    job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
-    player = Testbench(dut, load_bench(job["unit"], job["parameters"], job["seed"]), job["seed"])
-    await player.start()
-    await player.play_all(
-        job["count"], job.get("every_pair", True), lambda share: Path(job["progress"]).write_text(f"{share}")
-    )
-    result = {
-        "checked": player.checked,
-        "failed": player.failed,
-        "messages": player.messages,
-        "bins": player.bins,
-        "stalls": player.stalls,
-        "idles": player.idles,
-        "resets": player.resets,
-        "cycles": player.cycle,
-    }
-    Path(job["result"]).write_text(json.dumps(result, indent=1))
+async def run_standard(simulation):
+    """Scenario. Job: ``unit``, ``parameters``, ``seed``, ``count``, and ``every_pair``."""
+    job = simulation.job
+    testbench = Testbench(simulation.dut, load_bench(job["unit"], job["parameters"], job["seed"]), job["seed"])
+    await testbench.start()
+    await testbench.run_all(job["count"], job.get("every_pair", True), simulation.progress)
+    return testbench.result()

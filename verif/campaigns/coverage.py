@@ -22,7 +22,8 @@ from hw.emit.package import write_files
 from hw.lib.errors import UsageError
 from hw.registry import ASSEMBLIES, UNITS, make_block
 from verif.bench import simulator
-from verif.bench.harness import bench_class, emit, run_bench
+from verif.bench.batch import bench_class
+from verif.bench.harness import emit, run_bench
 from verif.campaigns import report as verification_report
 from verif.formal.netlist import run_yosys
 

@@ -6,7 +6,6 @@ see :mod:`verif.campaigns.mutant_proof`; others are played once more, with anoth
 """
 
 import argparse
-import json
 import re
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from hw.emit.package import write_files
 from hw.lib.errors import UsageError
 from hw.registry import ASSEMBLIES, UNITS, make_block
 from verif.bench import simulator
-from verif.bench.harness import DEFAULT_COUNT, emit, run_job
+from verif.bench.harness import DEFAULT_COUNT, emit, read_result, run_job
 from verif.campaigns import report as verification_report
 from verif.campaigns.mutant_proof import MutantGraph
 from verif.formal.netlist import run_yosys
@@ -117,7 +116,7 @@ def run_mutants(mutants, count, seed, numbers=None):
             try:
                 found = run_job(
                     mutants.block,
-                    "verif.campaigns.mutants_bench",
+                    "verif.campaigns.mutant_runs:run_each",
                     job,
                     sim=SIM,
                     keep=folder,
@@ -127,7 +126,7 @@ def run_mutants(mutants, count, seed, numbers=None):
             except simulator.SimulatorError:
                 if not Path(folder, "result.json").exists():
                     raise
-                found = json.loads(Path(folder, "result.json").read_text())
+                found = read_result(Path(folder), mutants.top)
         if found.get("0"):
             raise ValueError(f"the right {mutants.top} fails its testbench: {found['0']}")
         verdicts |= {int(number): text for number, text in found.items()}

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from cocotb.utils import get_sim_time
 from tabulate import tabulate
 
 from hw.cli.arguments import add_block_arguments, block_from, check_least, reporting_errors
@@ -19,7 +20,9 @@ from hw.registry import TOPS
 from hw.synthesis import liberty, power, timing
 from hw.synthesis.recipes import RECIPES
 from verif.bench import simulator
+from verif.bench.batch import load_bench
 from verif.bench.harness import run_job
+from verif.bench.testbench import Testbench
 from verif.campaigns.activity import read_vcd
 from verif.campaigns.gates import Netlist
 
@@ -63,7 +66,7 @@ def _period(report):
 
 
 def _simulate(netlist, folder, count, seed, sim):
-    """``(what was played, {scope: {net: (transitions a clock, share of the time at 1)}})``."""
+    """``(what was run, {scope: {net: (transitions a clock, share of the time at 1)}})``."""
     sim = simulator.choose(sim)
     unit = netlist.block.base_name
     job = {"unit": unit, "parameters": netlist.block.parameters.to_dict(), "seed": seed, "count": count}
@@ -73,7 +76,7 @@ def _simulate(netlist, folder, count, seed, sim):
         text = _dumping(text, list(netlist.mapped.modules), netlist.top)
     run = run_job(
         netlist.block,
-        "verif.campaigns.power_bench",
+        "verif.campaigns.power:run_at_full_rate",
         job,
         sim=sim,
         waves=sim == "verilator",
@@ -87,6 +90,22 @@ def _simulate(netlist, folder, count, seed, sim):
     return run, {
         scope: {net: (transitions / run["cycles"], share) for net, (transitions, share) in of_scope.items()}
         for scope, of_scope in nets.items()
+    }
+
+
+async def run_at_full_rate(simulation):
+    """Scenario: one batch at full rate, and when it began and ended."""
+    job = simulation.job
+    testbench = Testbench(simulation.dut, load_bench(job["unit"], job["parameters"], job["seed"]), job["seed"])
+    await testbench.start()
+    begin, first_cycle = get_sim_time("ps"), testbench.clock.cycle
+    await testbench.run(testbench.bench.batch(job["count"]), "none", "none")
+    return {
+        **testbench.scoreboard.result(),
+        "results": testbench.sinks[0].checked,
+        "cycles": testbench.clock.cycle - first_cycle,
+        "begin_ps": begin,
+        "end_ps": get_sim_time("ps"),
     }
 
 

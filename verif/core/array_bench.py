@@ -13,9 +13,9 @@ from verif.core.path_memories import MemoryReadPort, WriteMonitor, WriteStream
 __all__ = ["ArrayProgram", "connect"]
 
 
-def connect(player):
-    """The ends of an array path for :mod:`verif.core.path_bench`."""
-    p, shapes = player.block.parameters, player.shapes
+def connect(testbench):
+    """The endpoints of an array path for :mod:`verif.core.path_bench`."""
+    p, shapes = testbench.block.parameters, testbench.shapes
 
     def parts(write):
         words = join(*((0 if value is None else value, 16) for value in write["values"]))
@@ -32,12 +32,12 @@ def connect(player):
             yield engine * p.simd_lanes + (write["lane"] or 0), write["address"], value
 
     return [
-        MemoryReadPort(player, "imem", "imem_address", "imem_word", 16 * p.row_word),
-        MemoryReadPort(player, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
-        WriteStream(player, "parts", "imem_write", shapes["imem_write"], parts),
-        WriteStream(player, "values", "value_write", shapes["value_write"], lanes),
-        WriteMonitor(player, "scores", "score_write", shapes["score_write"], p.n_banks),
-        WeightLoader(player),
+        MemoryReadPort(testbench, "imem", "imem_address", "imem_word", 16 * p.row_word),
+        MemoryReadPort(testbench, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
+        WriteStream(testbench, "parts", "imem_write", shapes["imem_write"], parts),
+        WriteStream(testbench, "values", "value_write", shapes["value_write"], lanes),
+        WriteMonitor(testbench, "scores", "score_write", shapes["score_write"], p.n_banks),
+        WeightLoader(testbench),
     ]
 
 
@@ -46,10 +46,10 @@ class WeightLoader:
 
     role, name = "writes", "weights"
 
-    def __init__(self, player):
-        self._player = player
-        self._port = player.dut.weight_write
-        layout = player.shapes["weight_write"]
+    def __init__(self, testbench):
+        self._testbench = testbench
+        self._port = testbench.dut.weight_write
+        layout = testbench.shapes["weight_write"]
         self._widths = {name: Shape.cast(field.shape).width for name, field in layout}
 
     def start(self, pattern, allowed):
@@ -67,7 +67,7 @@ class WeightLoader:
             self._port.value = join(
                 (1, 1), (bank, widths["bank"]), (address, widths["address"]), (word, widths["words"])
             )
-            await self._player.clock()
+            await self._testbench.clock.step()
         self._port.value = 0
 
 

@@ -2,13 +2,14 @@
 
 from collections import deque
 
+from golden.spec.commands import Opcode
 from verif.bench.batch import Batch, Bench
-from verif.bench.endpoints import Partly, word
+from verif.bench.endpoints import MaskedWord, word
 from verif.core.random_programs import RandomPrograms
 
 
 class CoreBench(Bench):
-    """A batch is a piece of about so many commands; what the core remembers goes on from piece to piece."""
+    """A batch is a piece of about so many commands; the core's state goes on from piece to piece."""
 
     unit = "core"
     latency = 100
@@ -21,8 +22,18 @@ class CoreBench(Bench):
         self._error = 0
 
     @property
+    def required_bins(self):
+        bins = {opcode.name.lower() for opcode in Opcode}
+        bins |= {"no tokens", "all tokens", "empty rows", "whole chains of three or more", "refused", "dropped"}
+        if self._sizes.n_banks > 1:
+            bins.add("keys that do not fill the banks")
+        if max(self._sizes.n_lanes, self._sizes.simd_lanes) > 1:
+            bins.add("rows that do not fill the lanes")
+        return frozenset(bins)
+
+    @property
     def longest_silence(self):
-        """A fortieth of the clocks of the longest command, see the player's patience."""
+        """A fortieth of the clocks of the longest command, see the patience of :meth:`verif.bench.testbench.Testbench.run`."""
         sizes = self._sizes
         return sizes.max_tokens * sizes.array_slots * sizes.max_beats // 10
 
@@ -31,8 +42,8 @@ class CoreBench(Bench):
         self._refusals.extend((refusal.code, refusal.command) for refusal in piece.refusals)
         return Batch(
             inputs={"commands": piece.command_integers(), "load": piece.load_integers()},
-            outputs={"store": [Partly(*beat) for beat in piece.store_integers()]},
-            bins=piece.bins,
+            outputs={"store": [MaskedWord(*beat) for beat in piece.store_integers()]},
+            bins={**piece.bins, "refused": len(piece.refusals)},
             full_rate=(),
             causes={},
         )
@@ -53,3 +64,8 @@ class CoreBench(Bench):
         expected = self._refusals.popleft() if self._refusals else None
         if found != expected:
             report(f"error and its command are {found}, expected {expected}")
+
+    def check_end(self, report):
+        for code, command in self._refusals:
+            report(f"command {command} was not refused with error {code}")
+        self._refusals.clear()

@@ -1,18 +1,12 @@
-"""A cocotb test that gives the command checker random commands and compares what it says with the golden checks."""
+"""Gives the command checker random commands and compares its answers with the golden checks."""
 
-import json
-import os
-from pathlib import Path
-
-import cocotb
 import numpy as np
-from cocotb.triggers import Timer
 
 from golden.core.checks import Known, check, extents
 from golden.spec.commands import ErrorCode
 from golden.spec.sizes import CoreSizes
 from hw.top.controller.command_checker import EXTENT, checked_state
-from verif.bench.endpoints import word
+from verif.bench.endpoints import set_ports, word
 from verif.core.random_commands import random_command
 
 
@@ -25,23 +19,17 @@ def random_known(rng, sizes):
     return Known(rows, int(rng.choice([0, sizes.max_tokens, rng.integers(0, sizes.max_tokens)])), tokens)
 
 
-@cocotb.test()
-async def refuse(dut):
-    job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
+async def check_commands(simulation):
+    """Scenario. Job: ``parameters``, ``seed``, ``commands`` (their number), ``latency``."""
+    dut, job, clock = simulation.dut, simulation.job, simulation.clock
     sizes = CoreSizes(**job["parameters"])
     rng = np.random.default_rng(job["seed"])
     layout = checked_state(sizes)
     counts = {"failed": [], "checked": 0, "codes": {code.name: 0 for code in ErrorCode}}
 
-    async def clock():
-        await Timer(5, "ns")
-        dut.clk.value = 1
-        await Timer(5, "ns")
-        dut.clk.value = 0
-
-    dut.clk.value, dut.rst.value, dut.start.value, dut.command.value, dut.state.value = 0, 1, 0, 0, 0
-    await clock()
-    dut.rst.value = 0
+    set_ports(dut, {"start": 0, "command": 0, "state": 0})
+    await clock.start()
+    await clock.reset()
     for _ in range(job["commands"]):
         command, known = random_command(rng, sizes), random_known(rng, sizes)
         tokens = known.tokens or []
@@ -60,13 +48,13 @@ async def refuse(dut):
             .value
         )
         dut.start.value = 1
-        await clock()
+        await clock.step()
         dut.start.value = 0
         for waited in range(job["latency"]):
-            await Timer(1, "ns")
+            await clock.settle()
             if word(dut.done):
                 break
-            await clock()
+            await clock.edge()
         expected = check(command, sizes, known)
         found = [word(dut.error)]
         wanted = [int(expected)]
@@ -85,4 +73,4 @@ async def refuse(dut):
         counts["codes"][expected.name] += 1
         if found != wanted or not word(dut.done) or waited + 1 != job["latency"]:
             counts["failed"].append(f"{command}, {known}: {found}, expected {wanted}, after {waited + 1} clocks")
-    Path(job["result"]).write_text(json.dumps(counts))
+    return counts

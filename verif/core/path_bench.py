@@ -1,30 +1,23 @@
-"""The cocotb test of a path of the core: commands on its emitted Verilog, with its memories in Python beside it."""
+"""The testbench of a path of the core: commands on its emitted Verilog, with its memories in Python beside it."""
 
 import importlib
-import json
-import os
-import random
-from pathlib import Path
 
-import cocotb
 from amaranth.lib.wiring import In
-from cocotb.triggers import Timer
 
 from golden.spec.commands import Command
-from verif.bench.endpoints import Gate, word
+from verif.bench.endpoints import StallPattern, set_ports, word
 from verif.bench.harness import run_job
 from verif.bench.packing import join
 from verif.bench.port_bits import decode, width_of
+from verif.bench.scoreboard import Scoreboard
 
-PERIOD_NS = 10
-SHOWN = 8
 PATIENCE = 600
 
 
 def run_path(block, setup, runs, *, seed=1, sim=None):
-    """Play runs on a path's emitted Verilog, one after the other from a reset on; returns a dictionary.
+    """Run commands on a path's emitted Verilog, one after the other from a reset on; returns a dictionary.
 
-    ``setup`` names the module whose ``connect(player)`` gives the memories and other ends of this kind of path. A run
+    ``setup`` names the module whose ``connect(testbench)`` gives the memories and other ends of this kind of path. A run
     has ``command`` (a dictionary), ``n_active``, and where needed ``tokens`` (a token list to write first), ``load``
     (``[memory, part, address, value]`` to put into the memories first), ``rows`` (for each row the writes that make
     it done, in the same form), ``allowed`` (for each memory, and bank, how many reads the first n rows allow, n from
@@ -44,7 +37,7 @@ def run_path(block, setup, runs, *, seed=1, sim=None):
         "runs": runs,
         "seed": seed,
     }
-    return run_job(block, __name__, job, sim=sim)
+    return run_job(block, f"{__name__}:run_commands", job, sim=sim)
 
 
 def _shape(member):
@@ -54,77 +47,77 @@ def _shape(member):
 class Watch:
     """Follows one run: which rows may count as done, which do, the counters, and the end."""
 
-    def __init__(self, player, run, begin):
-        self._player, self._begin = player, begin
+    def __init__(self, testbench, run, begin):
+        self._testbench, self._begin = testbench, begin
         self._n_active, rows = run["n_active"], run["rows"]
-        self.owed = {tuple(key): (row, value) for row, writes in enumerate(rows) for *key, value in writes}
+        self.missing = {tuple(key): (row, value) for row, writes in enumerate(rows) for *key, value in writes}
         self._left = [len(writes) for writes in rows]
         self._complete = 0
         self.row_done, self.is_done = [], False
-        self.counters = {name: {"clocks": [], "total": 0} for name in player.counter_names}
+        self.counters = {name: {"clocks": [], "total": 0} for name in testbench.counter_names}
 
     def wrote(self, key):
         """The value that is expected, or None."""
-        row, value = self.owed.pop(key, (None, None))
+        row, value = self.missing.pop(key, (None, None))
         if row is not None:
             self._left[row] -= 1
         return row, value
 
     def sample(self, cycle):
         """Before this clock's writes: a row counts in the clock after its last write at the earliest."""
-        player, dut, clock = self._player, self._player.dut, cycle - self._begin
+        testbench, dut, clock = self._testbench, self._testbench.dut, cycle - self._begin
         while self._complete < self._n_active and not self._left[self._complete]:
             self._complete += 1
         for name in self.counters:
             self._count(name, clock)
-        self.is_done = player.bit(dut.done, "done")
+        self.is_done = testbench.bit(dut.done, "done")
         counted = word(dut.rows_done)
         if clock == 0:
             if self.is_done:
-                player.report("done comes at start")
+                testbench.report("done comes at start")
             return
         if counted is None or not len(self.row_done) <= counted <= self._complete:
-            player.report(
+            testbench.report(
                 f"rows_done is {counted} in clock {clock}, after {len(self.row_done)}, of which "
                 f"{self._complete} are written"
             )
         self.row_done += [clock] * ((counted or 0) - len(self.row_done))
-        if self.is_done and (counted != self._n_active or self.owed):
-            player.report(
-                f"done comes after {counted} of {self._n_active} rows, and {len(self.owed)} writes are "
-                f"missing: {list(self.owed)[:3]}"
+        if self.is_done and (counted != self._n_active or self.missing):
+            testbench.report(
+                f"done comes after {counted} of {self._n_active} rows, and {len(self.missing)} writes are "
+                f"missing: {list(self.missing)[:3]}"
             )
 
     def _count(self, name, clock):
-        value = decode(self._player.shapes["counters"], str(self._player.dut.counters.value))[name]
+        value = decode(self._testbench.shapes["counters"], str(self._testbench.dut.counters.value))[name]
         if value is None:
-            self._player.report(f"counter {name} is X in clock {clock}")
+            self._testbench.report(f"counter {name} is X in clock {clock}")
         elif value:
             self.counters[name]["clocks"].append(clock)
             self.counters[name]["total"] += value
 
 
 class PathTestbench:
-    """The clock, the ends, and what they write and read."""
+    """The clock, the endpoints, and what they write and read."""
 
-    def __init__(self, dut, block, setup, seed):
-        self.dut, self.block, self.random = dut, block, random.Random(seed)
-        self.messages, self.failed, self.checked, self.cycle = [], 0, 0, 0
-        self.where, self.memory = "start", {}
+    def __init__(self, simulation, block, setup):
+        self.dut, self.block, self.random, self.clock = simulation.dut, block, simulation.random, simulation.clock
+        self.scoreboard = Scoreboard()
+        self.report = self.scoreboard.report
+        self.checked, self.memory = 0, {}
         self.shapes = {name: _shape(member) for name, member in block.signature.members.items()}
         self.counter_names = list(self.shapes["counters"].members) if "counters" in self.shapes else []
-        self.limit, self.watch, self._is_silent = 0, None, True
+        self.limit, self.watch, self.scoreboard.is_silent = 0, None, True
         self.ends = importlib.import_module(setup).connect(self)
-        for name, member in block.signature.members.items():
-            if member.is_port and member.flow is In:
-                getattr(dut, name).value = 0
+        self.clock.endpoints += [self, *self.ends]
+        set_ports(
+            self.dut,
+            {name: 0 for name, member in block.signature.members.items() if member.is_port and member.flow is In},
+        )
 
-    def report(self, message):
-        if self._is_silent:
-            return
-        self.failed += 1
-        if len(self.messages) < SHOWN:
-            self.messages.append(f"{self.where}: {message}")
+    @property
+    def cycle(self):
+        return self.clock.cycle
 
     def bit(self, handle, what):
         """A control bit, which must never be X."""
@@ -133,7 +126,7 @@ class PathTestbench:
             self.report(f"{what} is X in cycle {self.cycle}")
         return value == 1
 
-    # What the ends call --------------------------------------------------------------------------------------------
+    # What the endpoints call --------------------------------------------------------------------------------------------
 
     def read(self, name, part, address):
         if address is None:
@@ -161,34 +154,30 @@ class PathTestbench:
 
     # Clocks --------------------------------------------------------------------------------------------------------
 
-    async def clock(self):
-        for end in self.ends:
-            end.drive(self.cycle)
-        await Timer(PERIOD_NS // 2, "ns")
+    def drive(self, cycle):
+        pass
+
+    def sample(self, cycle):
+        """As an endpoint, the first one: follow the run before this clock's writes are seen."""
         if self.watch is not None:
-            self.watch.sample(self.cycle)
-        for end in self.ends:
-            end.sample(self.cycle)
-        self.dut.clk.value = 1
-        await Timer(PERIOD_NS // 2, "ns")
-        self.dut.clk.value = 0
-        self.cycle += 1
+            self.watch.sample(cycle)
+
+    async def start(self):
+        await self.clock.start()
+        await self.reset()
 
     async def reset(self):
-        self._is_silent, self.watch = True, None
+        self.scoreboard.is_silent, self.watch = True, None
         self.dut.start.value = 0
-        self.dut.rst.value = 1
-        for _ in range(2):
-            await self.clock()
+        await self.clock.reset()
         for end in self.ends:
             end.start("none", None)
-        self.dut.rst.value = 0
-        self._is_silent = False
+        self.scoreboard.is_silent = False
         await self.quiet("after reset")
 
     async def quiet(self, when):
         for _ in range(6):
-            await self.clock()
+            await self.clock.step()
             if self.bit(self.dut.done, "done"):
                 self.report(f"done comes {when}")
 
@@ -196,11 +185,11 @@ class PathTestbench:
         width = width_of(self.shapes["token"]["address"].shape)
         for address, row in enumerate(tokens):
             self.dut.token.value = join((1, 1), (address, width), (row, width))
-            await self.clock()
+            await self.clock.step()
         self.dut.token.value = 0
 
     async def run(self, run):
-        self.where, self._is_silent = run.get("name", "run"), False
+        self.scoreboard.where, self.scoreboard.is_silent = run.get("name", "run"), False
         for name, part, address, value in run.get("load", ()):
             self.memory[name, part, address] = value
         await self.write_tokens(run.get("tokens") or ())
@@ -227,18 +216,18 @@ class PathTestbench:
 
     async def _until_done(self, run):
         n_active, abort = run["n_active"], run.get("abort")
-        gate = None if run.get("limit", "all") == "all" else Gate(run["limit"], self.random)
-        self.limit = n_active if gate is None else 0
+        late = None if run.get("limit", "all") == "all" else StallPattern(run["limit"], self.random)
+        self.limit = n_active if late is None else 0
         begin, quiet, patience = self.cycle, 0, run.get("patience", PATIENCE)
         self.watch = watch = Watch(self, run, begin)
-        self._is_silent = abort is not None
+        self.scoreboard.is_silent = abort is not None
         self.dut.start.value = 1
         while not watch.is_done:
             self.dut.limit.value = self.limit
             before = self.checked
-            await self.clock()
+            await self.clock.step()
             self.dut.start.value = 0
-            if gate is not None and self.limit < n_active and not gate.closed():
+            if late is not None and self.limit < n_active and not late.stalls():
                 self.limit = min(n_active, self.limit + self.random.randint(1, 2))
             quiet = 0 if self.checked > before or self.limit < n_active else quiet + 1
             if quiet > patience:
@@ -255,19 +244,14 @@ class PathTestbench:
         }
 
 
-@cocotb.test()
-async def play(dut):
-    job = json.loads(Path(os.environ["BENCH_JOB"]).read_text())
+async def run_commands(simulation):
+    """Scenario of :func:`run_path`."""
+    job = simulation.job
     block = getattr(importlib.import_module(job["module"]), job["class"])(**job["parameters"])
-    dut.clk.value = 0
-    dut.rst.value = 0
-    player = PathTestbench(dut, block, job["setup"], job["seed"])
-    await Timer(PERIOD_NS, "ns")
-    await player.reset()
+    testbench = PathTestbench(simulation, block, job["setup"])
+    await testbench.start()
     results = []
     for index, run in enumerate(job["runs"], start=1):
-        results.append(await player.run(run))
-        Path(job["progress"]).write_text(f"{index / len(job['runs'])}")
-    Path(job["result"]).write_text(
-        json.dumps({"messages": player.messages, "failed": player.failed, "checked": player.checked, "runs": results})
-    )
+        results.append(await testbench.run(run))
+        simulation.progress(index / len(job["runs"]))
+    return {**testbench.scoreboard.result(), "checked": testbench.checked, "runs": results}

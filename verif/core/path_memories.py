@@ -4,13 +4,13 @@ from collections import deque
 
 from cocotb.types import LogicArray
 
-from verif.bench.endpoints import Gate, word
+from verif.bench.endpoints import StallPattern, word
 from verif.bench.port_bits import decode, word_text
 
 __all__ = ["MemoryReadPort", "Direct", "WriteMonitor", "WriteStream"]
 
 _UNDER_WAY = 3
-"""Words that a memory with random latency may owe."""
+"""Words that a memory with random latency may have pending."""
 _LATEST = 4
 
 
@@ -23,35 +23,35 @@ class MemoryReadPort:
 
     role = "reads"
 
-    def __init__(self, player, name, address, answer, width):
-        self.name, self._player, self._width = name, player, width
-        self._address = [getattr(player.dut, f"{address}__{part}") for part in ("payload", "valid", "ready")]
-        self._answer = [getattr(player.dut, f"{answer}__{part}") for part in ("payload", "valid", "ready")]
+    def __init__(self, testbench, name, address, answer, width):
+        self.name, self._testbench, self._width = name, testbench, width
+        self._address = [getattr(testbench.dut, f"{address}__{part}") for part in ("payload", "valid", "ready")]
+        self._answer = [getattr(testbench.dut, f"{answer}__{part}") for part in ("payload", "valid", "ready")]
         self.start("none", None)
 
     def start(self, pattern, allowed):
-        self._gate, self._late = Gate(pattern, self._player.random), pattern != "none"
+        self._stall, self._late = StallPattern(pattern, self._testbench.random), pattern != "none"
         self._allowed, self._reads = allowed, 0
-        self._owed = deque()  # (clock from which on it is there, word)
+        self._pending = deque()  # (clock from which on it is there, word)
         self._offered = False
 
     def drive(self, cycle):
-        self._is_ready = len(self._owed) < _UNDER_WAY and not self._gate.closed()
+        self._is_ready = len(self._pending) < _UNDER_WAY and not self._stall.stalls()
         self._address[2].value = int(self._is_ready)
-        self._offered = bool(self._owed) and (self._offered or self._owed[0][0] <= cycle)
-        _set(self._answer[0], word_text(self._owed[0][1] if self._offered else None, self._width))
+        self._offered = bool(self._pending) and (self._offered or self._pending[0][0] <= cycle)
+        _set(self._answer[0], word_text(self._pending[0][1] if self._offered else None, self._width))
         self._answer[1].value = int(self._offered)
 
     def sample(self, cycle):
-        if self._offered and self._player.bit(self._answer[2], f"{self.name}: ready"):
-            self._owed.popleft()
+        if self._offered and self._testbench.bit(self._answer[2], f"{self.name}: ready"):
+            self._pending.popleft()
             self._offered = False
-        if self._player.bit(self._address[1], f"{self.name}: valid of an address") and self._is_ready:
+        if self._testbench.bit(self._address[1], f"{self.name}: valid of an address") and self._is_ready:
             address = word(self._address[0])
-            self._player.check_read(self.name, self._reads, self._allowed)
+            self._testbench.check_read(self.name, self._reads, self._allowed)
             self._reads += 1
-            delay = self._player.random.randint(1, _LATEST) if self._late else 1
-            self._owed.append((cycle + delay, self._player.read(self.name, 0, address)))
+            delay = self._testbench.random.randint(1, _LATEST) if self._late else 1
+            self._pending.append((cycle + delay, self._testbench.read(self.name, 0, address)))
 
 
 class Direct:
@@ -59,9 +59,9 @@ class Direct:
 
     role = "reads"
 
-    def __init__(self, player, name, read, answer, shape, width, n_banks):
-        self.name, self._player, self._shape, self._width = name, player, shape, width
-        self._read, self._answer = getattr(player.dut, read), getattr(player.dut, answer)
+    def __init__(self, testbench, name, read, answer, shape, width, n_banks):
+        self.name, self._testbench, self._shape, self._width = name, testbench, shape, width
+        self._read, self._answer = getattr(testbench.dut, read), getattr(testbench.dut, answer)
         self._words = [None] * n_banks
         self.start("none", None)
 
@@ -82,12 +82,12 @@ class Direct:
             banks = zip(bits, asked["address"], strict=True)
         for bank, (enable, address) in enumerate(banks):
             if enable is None:
-                self._player.report(f"{self.name}: the enable of a read is X in cycle {cycle}")
+                self._testbench.report(f"{self.name}: the enable of a read is X in cycle {cycle}")
             elif enable:
                 allowed = self._allowed and self._allowed[bank]
-                self._player.check_read(f"{self.name} {bank}", self._reads[bank], allowed)
+                self._testbench.check_read(f"{self.name} {bank}", self._reads[bank], allowed)
                 self._reads[bank] += 1
-                self._words[bank] = self._player.read(self.name, bank, address)
+                self._words[bank] = self._testbench.read(self.name, bank, address)
 
 
 class WriteStream:
@@ -95,37 +95,37 @@ class WriteStream:
 
     role = "writes"
 
-    def __init__(self, player, name, port, shape, split):
-        self.name, self._player, self._shape, self._split = name, player, shape, split
+    def __init__(self, testbench, name, port, shape, split):
+        self.name, self._testbench, self._shape, self._split = name, testbench, shape, split
         self._payload, self._valid, self._ready = (
-            getattr(player.dut, f"{port}__{part}") for part in ("payload", "valid", "ready")
+            getattr(testbench.dut, f"{port}__{part}") for part in ("payload", "valid", "ready")
         )
         self.start("none", None)
 
     def start(self, pattern, allowed):
-        self._gate = Gate(pattern, self._player.random)
-        self._held = None
+        self._stall = StallPattern(pattern, self._testbench.random)
+        self._waiting = None
         self.stalls = 0
 
     def drive(self, cycle):
-        self._is_ready = not self._gate.closed()
+        self._is_ready = not self._stall.stalls()
         self._ready.value = int(self._is_ready)
 
     def sample(self, cycle):
-        if not self._player.bit(self._valid, f"{self.name}: valid of a write"):
-            if self._held is not None:
-                self._player.report(f"{self.name}: valid fell in cycle {cycle} though the write was not taken")
-            self._held = None
+        if not self._testbench.bit(self._valid, f"{self.name}: valid of a write"):
+            if self._waiting is not None:
+                self._testbench.report(f"{self.name}: valid fell in cycle {cycle} though the write was not taken")
+            self._waiting = None
             return
         text = str(self._payload.value)
-        if self._held not in (None, text):
-            self._player.report(f"{self.name}: the write changed while it waited, in cycle {cycle}")
-        self._held = None if self._is_ready else text
+        if self._waiting not in (None, text):
+            self._testbench.report(f"{self.name}: the write changed while it waited, in cycle {cycle}")
+        self._waiting = None if self._is_ready else text
         if not self._is_ready:
             self.stalls += 1
             return
         for part, address, value in self._split(decode(self._shape, text)):
-            self._player.wrote(self.name, part, address, value)
+            self._testbench.wrote(self.name, part, address, value)
 
 
 class WriteMonitor:
@@ -133,9 +133,9 @@ class WriteMonitor:
 
     role = "writes"
 
-    def __init__(self, player, name, port, shape, n_banks):
-        self.name, self._player, self._shape = name, player, shape
-        self._port, self._is_array = getattr(player.dut, port), n_banks > 1
+    def __init__(self, testbench, name, port, shape, n_banks):
+        self.name, self._testbench, self._shape = name, testbench, shape
+        self._port, self._is_array = getattr(testbench.dut, port), n_banks > 1
 
     def start(self, pattern, allowed):
         pass
@@ -147,6 +147,6 @@ class WriteMonitor:
         writes = decode(self._shape, str(self._port.value))
         for bank, write in enumerate(writes if self._is_array else [writes]):
             if write["valid"] is None:
-                self._player.report(f"{self.name}: the enable of a write is X in cycle {cycle}")
+                self._testbench.report(f"{self.name}: the enable of a write is X in cycle {cycle}")
             elif write["valid"]:
-                self._player.wrote(self.name, bank, write["address"], write["value"])
+                self._testbench.wrote(self.name, bank, write["address"], write["value"])

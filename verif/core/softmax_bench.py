@@ -10,16 +10,16 @@ from verif.bench.packing import pack
 from verif.core.path_memories import Direct, MemoryReadPort, WriteMonitor, WriteStream
 
 
-def connect(player):
-    """The ends of a softmax path for :mod:`verif.core.path_bench`."""
-    p, shapes = player.block.parameters, player.shapes
+def connect(testbench):
+    """The endpoints of a softmax path for :mod:`verif.core.path_bench`."""
+    p, shapes = testbench.block.parameters, testbench.shapes
     return [
-        MemoryReadPort(player, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
-        Direct(player, "scores", "score_read", "score_word", shapes["score_read"], 16, p.n_banks),
-        Direct(player, "mass", "mass_read", "mass_word", shapes["mass_read"], 16, 1),
-        WriteMonitor(player, "probabilities", "probability_write", shapes["probability_write"], p.n_banks),
-        WriteMonitor(player, "mass", "mass_write", shapes["mass_write"], 1),
-        WriteStream(player, "mask", "mask_write", shapes["mask_write"], lambda w: [(0, w["address"], w["row"])]),
+        MemoryReadPort(testbench, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
+        Direct(testbench, "scores", "score_read", "score_word", shapes["score_read"], 16, p.n_banks),
+        Direct(testbench, "mass", "mass_read", "mass_word", shapes["mass_read"], 16, 1),
+        WriteMonitor(testbench, "probabilities", "probability_write", shapes["probability_write"], p.n_banks),
+        WriteMonitor(testbench, "mass", "mass_write", shapes["mass_write"], 1),
+        WriteStream(testbench, "mask", "mask_write", shapes["mask_write"], lambda w: [(0, w["address"], w["row"])]),
     ]
 
 

@@ -32,7 +32,7 @@ def test_steps(parameters):
         unit="bitmap_scanner",
         seed=SEED,
         sim=choose(),
-        **run_job(BitmapScanner(**parameters), "verif.bench.testbench", job),
+        **run_job(BitmapScanner(**parameters), "verif.bench.testbench:run_standard", job),
     )
     assert not result.messages, result.messages
     assert result.passed, result.line()

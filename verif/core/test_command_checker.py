@@ -35,7 +35,7 @@ def test_reasons(point):
     sizes = CoreSizes(**point)
     block = CommandChecker.for_core(sizes)
     job = {"parameters": asdict(sizes), "seed": SEED, "commands": 3000, "latency": block.latency}
-    result = run_job(block, "verif.core.command_check", job)
+    result = run_job(block, "verif.core.command_check:check_commands", job)
     assert not result["failed"], "\n".join(result["failed"][:3])
     assert result["checked"] == 3000
 

@@ -8,16 +8,16 @@ from golden.core.memories import Memories, Words
 from golden.spec.commands import FLAGS, Command, Elementwise, Opcode
 from golden.spec.sizes import words_for
 from golden.units.layer_norm_unit import encode_epsilon
-from verif.bench.endpoints import Gate, Source
+from verif.bench.endpoints import Source, StallPattern
 from verif.bench.packing import join, pack
 from verif.bench.port_bits import width_of, word_text
 from verif.core.path_memories import Direct, MemoryReadPort, WriteStream
 from verif.core.softmax_bench import mask_word
 
 
-def connect(player):
-    """The ends of a vector path for :mod:`verif.core.path_bench`. Words that are read from IMEM are the memory "rows"."""
-    p, shapes = player.block.parameters, player.shapes
+def connect(testbench):
+    """The endpoints of a vector path for :mod:`verif.core.path_bench`. Words that are read from IMEM are the memory "rows"."""
+    p, shapes = testbench.block.parameters, testbench.shapes
 
     def parts(write):
         n = p.row_part
@@ -28,13 +28,19 @@ def connect(player):
                 yield part, write["address"], value
 
     return [
-        MemoryReadPort(player, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
-        MemoryReadPort(player, "rows", "imem_address", "imem_word", 16 * p.row_word),
+        MemoryReadPort(testbench, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
+        MemoryReadPort(testbench, "rows", "imem_address", "imem_word", 16 * p.row_word),
         Direct(
-            player, "probabilities", "probability_read", "probability_word", shapes["probability_read"], 16, p.n_banks
+            testbench,
+            "probabilities",
+            "probability_read",
+            "probability_word",
+            shapes["probability_read"],
+            16,
+            p.n_banks,
         ),
-        WriteStream(player, "imem", "imem_write", shapes["imem_write"], parts),
-        BankWrites(player, shapes["word_write"]),
+        WriteStream(testbench, "imem", "imem_write", shapes["imem_write"], parts),
+        BankWrites(testbench, shapes["word_write"]),
     ]
 
 
@@ -43,9 +49,9 @@ class BankWrites:
 
     name, role = "banks", "reads"
 
-    def __init__(self, player, shape):
-        self._player, self._shape = player, shape
-        self._source = Source(player.dut, "value_write")
+    def __init__(self, testbench, shape):
+        self._testbench, self._shape = testbench, shape
+        self._source = Source(testbench.dut, "value_write")
         self.start("none", None)
 
     def start(self, pattern, allowed):
@@ -53,29 +59,29 @@ class BankWrites:
         self._pattern = pattern
 
     async def prepare(self, extra):
-        port = self._player.dut.word_write
+        port = self._testbench.dut.word_write
         for bank, address, word in extra.get("words", ()):
             fields = (1, bank, address, word)
             widths = (width_of(field.shape) for _, field in self._shape)
             port.value = join(*zip(fields, widths, strict=True))
-            await self._player.clock()
+            await self._testbench.clock.step()
         port.value = 0
         self._begin(extra.get("values_before", ()))
         await self.finish()
         self._begin(extra.get("values_beside", ()))
 
     def _begin(self, beats):
-        self._source.start(beats, Gate(self._pattern, self._player.random))
+        self._source.start(beats, StallPattern(self._pattern, self._testbench.random))
 
     async def finish(self):
         for _ in range(40 * (1 + len(self._source._beats))):
             if self._source.done:
                 return
-            await self._player.clock()
-        self._player.report("value_write: writes are not taken")
+            await self._testbench.clock.step()
+        self._testbench.report("value_write: writes are not taken")
 
     def drive(self, cycle):
-        self._source.drive()
+        self._source.drive(cycle)
 
     def sample(self, cycle):
         self._source.sample(cycle)

@@ -9,6 +9,7 @@ class StreamHelperBench(Bench):
     """For every block of :mod:`hw.lib.stream`; the job's parameters name the block's class as ``block``."""
 
     unit = "stream_helper"
+    required_bins = frozenset({"all zeros", "all ones"})
 
     @classmethod
     def make_block(cls, parameters):
@@ -24,12 +25,14 @@ class StreamHelperBench(Bench):
 
     def batch(self, count):
         width, names = self.parameters.width, self.streams()
-        inputs = {name: [self._beat(width) for _ in range(max(1, count))] for name in names["inputs"]}
+        corners = [0, (1 << width) - 1]
+        inputs = {name: [*corners, *(self._beat(width) for _ in range(count))] for name in names["inputs"]}
         side_by_side = [join(*((beat, width) for beat in beats)) for beats in zip(*inputs.values(), strict=True)]
         first = names["inputs"][0]
         return Batch(
             inputs=inputs,
             outputs={name: side_by_side for name in names["outputs"]},
+            bins={"all zeros": side_by_side.count(0), "all ones": side_by_side.count((1 << width * len(inputs)) - 1)},
             causes={name: (first, list(range(len(side_by_side)))) for name in names["outputs"]},
         )
 

@@ -32,7 +32,7 @@ def _name(parameters):
 @pytest.mark.parametrize("parameters", POINTS, ids=_name)
 def test_model(parameters):
     block = MemoryBank(**parameters)
-    counts = run_job(block, "verif.bench.memory_access", {**block.parameters.to_dict(), "seed": 1, "clocks": 600})
+    counts = run_job(block, "verif.lib.memory_access:access", {**block.parameters.to_dict(), "seed": 1, "clocks": 600})
     assert counts["checked"] > 200 and counts["failed"] == 0
     if block.ports == "read_write":
         assert counts["held"]

@@ -39,7 +39,7 @@ def test_beats(point):
     name, parameters = point
     block = getattr(stream, name)(**parameters)
     job = {"unit": "stream_helper", "parameters": {"block": name, **parameters}, "seed": SEED, "count": 450}
-    result = Result(unit=name, seed=SEED, sim=choose(), **run_job(block, "verif.bench.testbench", job))
+    result = Result(unit=name, seed=SEED, sim=choose(), **run_job(block, "verif.bench.testbench:run_standard", job))
     assert not result.messages, result.messages
     assert result.passed, result.line()
     assert result.stalls and result.idles
@@ -50,7 +50,7 @@ def test_capacity(point):
     name, parameters = point
     block = getattr(stream, name)(**parameters)
     depth = parameters.get("depth", 1)
-    assert run_job(block, "verif.bench.capacity", {"offered": depth + 5})["taken"] == depth
+    assert run_job(block, "verif.lib.capacity:fill", {"offered": depth + 5}) == depth
 
 
 def test_a_memory_queue_must_be_deep_enough():

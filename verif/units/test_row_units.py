@@ -8,7 +8,7 @@ from golden.units.layer_norm_unit import encode_epsilon, layer_norm
 from golden.units.softmax_unit import encode_scale, softmax
 from hw.registry import make_block
 from verif.bench.batch import Batch
-from verif.bench.stream_times import stream_times
+from verif.bench.recorded import replay
 from verif.units.layer_norm_unit import bench as layer_norm_unit
 from verif.units.softmax_unit import bench as softmax_unit
 
@@ -66,7 +66,9 @@ def make(unit, width, n_slots):
 def delays(block, lengths, seed=1, **options):
     """When each beat of some rows was taken, and when its result came."""
     _, make_batch, source, sink = UNITS[block.base_name]
-    times = stream_times(block, make_batch(block.parameters, lengths, np.random.default_rng(seed)), **options)
+    result = replay(block, make_batch(block.parameters, lengths, np.random.default_rng(seed)), **options)
+    assert result.passed, result.messages
+    times = result.times
     assert len(times[source]) == len(times[sink]) == sum(lengths)
     return np.array(times[source]), np.array(times[sink])
 

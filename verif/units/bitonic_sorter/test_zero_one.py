@@ -5,8 +5,8 @@ import pytest
 
 from golden.units.bitonic_sorter import sort_order
 from hw.units.bitonic_sorter.unit import BitonicSorter
-from verif.bench.harness import run_job
 from verif.bench.packing import pack
+from verif.bench.recorded import stream_through
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +34,7 @@ def run_sorter(keys, payload_width, **parameters):
     key_bits = n * key_width
     payloads = pack(np.arange(n), payload_width) << key_bits
     beats = [word | payloads for word in pack(keys, key_width)]
-    job = {"source": "unsorted", "sink": "sorted", "beats": beats, "drain": block.latency}
-    received = run_job(block, "verif.bench.replay", job)["beats"]
+    received = stream_through(block, beats, "unsorted", "sorted")
     assert len(received) == len(beats)
     low = [beat & ((1 << key_bits) - 1) for beat in received]
     high = [beat >> key_bits for beat in received]

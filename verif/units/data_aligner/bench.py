@@ -14,7 +14,7 @@ class DataAlignerBench(Bench):
     required_bins = frozenset({"tiles"})
 
     @property
-    def held_back(self):
+    def longest_stall(self):
         """A half takes vectors again when all its columns are read."""
         return self.parameters.n
 
