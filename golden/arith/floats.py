@@ -1,5 +1,6 @@
 """Floating-point words as exact integers: decode, round once, encode (NumPy, vectorised)."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ from golden.spec.formats import FP64
 __all__ = [
     "word_type",
     "check_words",
+    "encode_positive",
+    "decode_positive",
     "Decoded",
     "decode",
     "round_pack",
@@ -139,3 +142,19 @@ def from_float64(fmt, value):
     """The words of `fmt` nearest to float64 values, one rounding."""
     number = decode(FP64, np.asarray(value, dtype=np.float64).view(np.uint64))
     return round_pack(fmt, number.sign, number.significand, number.exponent, nan=number.is_nan, inf=number.is_inf)
+
+
+def encode_positive(fmt, value):
+    """The word of a :class:`golden.spec.formats.PositiveFormat` nearest to a number; None if it is beyond all words."""
+    if not decode_positive(fmt, 0) <= value <= decode_positive(fmt, (1 << fmt.width) - 1):
+        return None
+    fraction, exponent = math.frexp(value)
+    significand = round(math.ldexp(fraction, fmt.fraction_width + 1))
+    # The significand's leading one, or the carry of its rounding, adds 1 to the exponent.
+    return (exponent - 2 + fmt.bias << fmt.fraction_width) + significand
+
+
+def decode_positive(fmt, word):
+    """The number of such a word, exactly."""
+    exponent, fraction = divmod(word, 1 << fmt.fraction_width)
+    return math.ldexp((1 << fmt.fraction_width) + fraction, exponent - fmt.bias - fmt.fraction_width)

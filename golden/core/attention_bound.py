@@ -5,7 +5,7 @@ import numpy as np
 from golden.arith.softmax_tables import error_bound
 from golden.core.attention import attention_reference, scores_reference, softmax_reference
 from golden.spec.dot_product_unit import DEFAULT_ALIGN_WIDTH
-from golden.spec.softmax_unit import SCALE_FRACTION
+from golden.spec.softmax_unit import SCALE
 from golden.spec.vector_unit import AccumulatorParameters
 
 __all__ = ["attention_bound"]
@@ -34,7 +34,7 @@ def attention_bound(query, key, value, mask=None, factor=1.0):
     scores = scores_reference(query, key)
     window = d * 2.0 ** (3 - DEFAULT_ALIGN_WIDTH) * products.max(axis=2)
     score_error = _HALF_ULP * np.abs(scores) + (_HALF_SUBNORMAL + window) / np.sqrt(d)
-    scale_error = 2.0 ** -(SCALE_FRACTION + 1) * 2 * np.abs(scores)
+    scale_error = 2.0 ** -(SCALE.fraction_width + 1) * 2 * np.abs(scores)
     exponent = np.where(kept, score_error + scale_error, 0).max(axis=1, keepdims=True)
 
     exact = softmax_reference(scores, kept) * factor

@@ -7,6 +7,7 @@ from golden.core.memories import Kept, Words
 from golden.core.spmm import spmm as spmm_rows
 from golden.spec.commands import Elementwise
 from golden.spec.formats import FP16
+from golden.spec.layer_norm_unit import EPSILON
 from golden.spec.sizes import words_for
 from golden.spec.vector_operations import VectorOp
 from golden.units.layer_norm_unit import layer_norm as normalised_rows
@@ -92,12 +93,12 @@ def elementwise(memories, command, rows):
 def layer_norm(memories, command, rows):
     """Rows normalised over n_in elements, times gamma, plus beta; the last word's other elements are zeros.
 
-    Epsilon, as :func:`golden.units.layer_norm_unit.encode_epsilon` has it, is in the 18 low bits of the field ``scale``.
+    Epsilon, as :func:`golden.units.layer_norm_unit.encode_epsilon` has it, is in the low bits of the field ``scale``.
     """
     sizes, n = memories.sizes, command.n_in
     values = memories.rows(command.source, command.source_stride, rows, n)
     gamma, beta = (memories.rows(command.source_2, command.source_2_stride, [row], n) for row in (0, 1))
-    epsilon = command.scale & ((1 << 18) - 1)
+    epsilon = command.scale & ((1 << EPSILON.width) - 1)
     result = normalised_rows(values.data, np.ones(values.data.shape, bool), gamma.data[0], beta.data[0], epsilon)
     is_defined = values.defined.all(axis=1, keepdims=True) & gamma.defined & beta.defined
     words = Words(result, is_defined).padded(words_for(n, sizes.row_word) * sizes.row_word)

@@ -6,7 +6,10 @@
 import enum
 from dataclasses import dataclass, fields
 
+from golden.spec.layer_norm_unit import EPSILON
 from golden.spec.operands import Form, MaskRows, MassRows, Matrix, RoundUp, Slots, TokenList, Words, encoded
+from golden.spec.softmax_unit import SCALE
+from golden.spec.vector_operations import VectorOp
 
 __all__ = [
     "COMMANDS",
@@ -65,12 +68,7 @@ FIELDS = (
     Field("bank_address", 6, 0, 16, "first word of weights, keys or values in their banks"),
     Field("theta", 6, 16, 16, "threshold: FP16"),
     Field(
-        "scale",
-        7,
-        0,
-        19,
-        "SOFTMAX: scale * log2(e) as (1 + bits 14:0 / 2**15) * 2**(bits 18:15 - 12);"
-        " LAYER_NORM: epsilon as (1 + bits 11:0 / 2**12) * 2**(bits 17:12 - 48)",
+        "scale", 7, 0, SCALE.width, f"SOFTMAX: scale * log2(e) as {SCALE.text}; LAYER_NORM: epsilon as {EPSILON.text}"
     ),
 )
 WORDS = 8
@@ -132,18 +130,18 @@ class Projection(Documented):
 
 
 class Elementwise(Documented):
-    """Function of ELEMENTWISE, the number of :class:`golden.spec.vector_operations.VectorOp`. FP16, rounded once."""
+    """Function of ELEMENTWISE, some operations of the vector unit. FP16, rounded once."""
 
-    ADD = 0, "a + b"
-    SUB = 1, "a - b"
-    ABS_DIFF = 2, "|a - b|"
-    MUL = 3, "a * b"
-    MAX = 5, "the larger one; a NaN loses"
-    MIN = 6, "the smaller one; a NaN loses"
-    EXP = 12, "e**a, to 1 ulp"
-    RECIPROCAL = 13, "1 / a, to 1 ulp"
-    RSQRT = 14, "1 / sqrt(a), to 1 ulp"
-    GELU = 15, "GELU(a), to 2 ulp or 2**-15"
+    ADD = VectorOp.ADD, "a + b"
+    SUB = VectorOp.SUB, "a - b"
+    ABS_DIFF = VectorOp.ABS_DIFF, "|a - b|"
+    MUL = VectorOp.MUL, "a * b"
+    MAX = VectorOp.MAX, "the larger one; a NaN loses"
+    MIN = VectorOp.MIN, "the smaller one; a NaN loses"
+    EXP = VectorOp.EXP, "e**a, to 1 ulp"
+    RECIPROCAL = VectorOp.RECIPROCAL, "1 / a, to 1 ulp"
+    RSQRT = VectorOp.RSQRT, "1 / sqrt(a), to 1 ulp"
+    GELU = VectorOp.GELU, "GELU(a), to 2 ulp or 2**-15"
 
     @property
     def n_operands(self):

@@ -7,10 +7,10 @@ from golden.spec.formats import OPERAND_FORMATS
 from golden.spec.limits import MAX_BANKS, MAX_RUN_AHEAD, MAX_SLOTS
 from golden.spec.parameters import choice, integer, power_of_two
 
-__all__ = ["MAX_BEATS", "DotProductArrayParameters", "DpuSliceParameters"]
+__all__ = ["MAX_BEATS", "MAX_QUERY_BEATS", "MAX_WEIGHT_DEPTH", "DotProductArrayParameters", "DpuSliceParameters"]
 
-MAX_BEATS = 1 << 10
-"""Beats of a dot product."""
+MAX_BEATS, MAX_QUERY_BEATS, MAX_WEIGHT_DEPTH = 1 << 10, 1 << 6, 1 << 22
+"""Beats of a dot product, and of a transfer of the query stream; words of a weight bank."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,10 +22,16 @@ class DpuSliceParameters(DotProductUnitParameters):
         2, low=1, high=MAX_BEATS, doc="beats a dot product, at most: head dimension divided by lanes"
     )
     weight_depth: int | None = integer(
-        None, low=1, high=1 << 22, doc="words a weight bank, of n_lanes elements; by default n_slots * max_beats"
+        None,
+        low=1,
+        high=MAX_WEIGHT_DEPTH,
+        doc="words a weight bank, of n_lanes elements; by default n_slots * max_beats",
     )
     query_beats: int | None = integer(
-        None, low=1, high=64, doc="beats a transfer of the query stream; by default 2 where max_beats allows"
+        None,
+        low=1,
+        high=MAX_QUERY_BEATS,
+        doc="beats a transfer of the query stream; by default 2 where max_beats allows",
     )
     run_ahead: int = integer(
         MAX_RUN_AHEAD, low=0, high=MAX_RUN_AHEAD, doc="rows that a unit may be ahead of the slowest one"

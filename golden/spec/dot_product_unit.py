@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from golden.spec.formats import OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice, integer, power_of_two
 
-__all__ = ["DEFAULT_ALIGN_WIDTH", "DEFAULT_MAX_TERMS", "REFERENCE_ONES", "DotProductUnitParameters"]
+__all__ = [
+    "DEFAULT_ALIGN_WIDTH",
+    "DEFAULT_MAX_TERMS",
+    "MAX_ALIGN_WIDTH",
+    "MIN_ALIGN_WIDTH",
+    "REFERENCE_ONES",
+    "DotProductUnitParameters",
+]
 
-DEFAULT_ALIGN_WIDTH = 27
+DEFAULT_ALIGN_WIDTH, MIN_ALIGN_WIDTH, MAX_ALIGN_WIDTH = 27, 17, 40
 DEFAULT_MAX_TERMS = 1 << 14
 
 REFERENCE_ONES = 2
@@ -20,8 +27,8 @@ class DotProductUnitParameters(Parameters):
     format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, "int8", doc="of query and key")
     align_width: int | None = integer(
         None,
-        low=17,
-        high=40,
+        low=MIN_ALIGN_WIDTH,
+        high=MAX_ALIGN_WIDTH,
         doc=f"W, which bounds the error of alignment: from 23 (fp16) or 17 (bf16), by default {DEFAULT_ALIGN_WIDTH}",
     )
     max_terms: int | None = power_of_two(

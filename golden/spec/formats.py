@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "FloatFormat",
+    "PositiveFormat",
     "FP16",
     "BF16",
     "FP32",
@@ -60,6 +61,25 @@ class FloatFormat:
     def sign_bit(self):
         """Bits of minus zero."""
         return 1 << (self.width - 1)
+
+
+@dataclass(frozen=True)
+class PositiveFormat:
+    """A positive number without zero: a fraction and, above it, an exponent; every word is a number."""
+
+    fraction_width: int
+    exponent_width: int
+    bias: int
+
+    @property
+    def width(self):
+        return self.fraction_width + self.exponent_width
+
+    @property
+    def text(self):
+        """What a word means, for documents."""
+        fraction, exponent = f"{self.fraction_width - 1}:0", f"{self.width - 1}:{self.fraction_width}"
+        return f"(1 + bits {fraction} / 2**{self.fraction_width}) * 2**(bits {exponent} - {self.bias})"
 
 
 FP16 = FloatFormat("fp16", 5, 10)

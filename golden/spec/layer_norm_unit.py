@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
+from golden.spec.formats import PositiveFormat
 from golden.spec.limits import MAX_SLOTS
 from golden.spec.parameters import Parameters, integer
 from golden.spec.tables import line, read
@@ -21,8 +22,8 @@ SUM_WIDTH = 15
 """Bits of the sum of squares that are multiplied with the reciprocal of the number of elements."""
 RECIPROCAL_FRACTION = 14
 """Fraction bits of that reciprocal, in [1, 2)."""
-EPSILON_FRACTION, EPSILON_EXPONENT_WIDTH, EPSILON_BIAS = 12, 6, 48
-"""Epsilon's fields: its fraction, its exponent, and what that is for epsilons in [1, 2)."""
+EPSILON = PositiveFormat(12, 6, 48)
+"""How epsilon is encoded."""
 SPREAD_FRACTION = 14
 """Fraction bits of the square of the number of elements' significand that are multiplied with epsilon."""
 VARIANCE_WIDTH = 18
@@ -36,9 +37,6 @@ PRODUCT_DROPPED, PRODUCT_CENTRE = 10, 4
 
 PRODUCT_FRACTION = DEVIATION_WIDTH + ROOT_FRACTION + 1 - PRODUCT_DROPPED
 """Fraction bits of their product, which is below 1."""
-
-EPSILON_WIDTH = EPSILON_FRACTION + EPSILON_EXPONENT_WIDTH
-"""Bits of an epsilon: the fraction, below the exponent."""
 
 
 @dataclass(frozen=True, kw_only=True)

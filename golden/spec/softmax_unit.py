@@ -3,17 +3,15 @@
 from dataclasses import dataclass
 from functools import cache
 
-from golden.spec.formats import FP16
+from golden.spec.formats import FP16, PositiveFormat
 from golden.spec.limits import MAX_BANKS, MAX_SLOTS
 from golden.spec.parameters import Parameters, integer, power_of_two
 from golden.spec.tables import line, read
 
 FRAME_FRACTION = 14
 """Fraction bits of a score in the frame: times the scale's power of two, in fixed point."""
-SCALE_FRACTION = 15
-"""Fraction bits of the scale's significand."""
-SCALE_EXPONENT_WIDTH, SCALE_BIAS = 4, 12
-"""The scale's exponent field, and its value for scales in [1, 2)."""
+SCALE = PositiveFormat(15, 4, 12)
+"""How a scale is encoded, which scores are multiplied with."""
 WHOLE_WIDTH = 5
 """Integer bits of an exponent to base two; the largest one stands for everything that is too small to count."""
 EXPONENT_FRACTION = 13
@@ -32,11 +30,9 @@ MAX_ELEMENTS = 1 << 14
 """Elements of a row up to which the error is within its bound, and sums fit."""
 
 ABSENT = (1 << WHOLE_WIDTH) - 1
-EXPONENT_GUARD = FRAME_FRACTION + SCALE_FRACTION - EXPONENT_DROPPED - EXPONENT_FRACTION
+EXPONENT_GUARD = FRAME_FRACTION + SCALE.fraction_width - EXPONENT_DROPPED - EXPONENT_FRACTION
 PRODUCT_FRACTION = 2 * FRACTION - PRODUCT_DROPPED
 
-SCALE_WIDTH = SCALE_FRACTION + SCALE_EXPONENT_WIDTH
-"""Bits of a scale: the fraction, below the exponent."""
 FACTOR_WIDTH = FP16.width - 2
 """Bits of a row's factor that are looked at: those of numbers below 2."""
 

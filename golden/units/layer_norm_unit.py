@@ -1,11 +1,9 @@
 """The layer-norm unit bit for bit: rows of FP16 values, normalised over their elements, times gamma, plus beta."""
 
-import math
-
 import numpy as np
 
 from golden.arith.elementwise import fused_multiply_add
-from golden.arith.floats import bit_length, check_words, decode, round_pack, word_type
+from golden.arith.floats import bit_length, check_words, decode, decode_positive, encode_positive, round_pack, word_type
 from golden.arith.lines import evaluate
 from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
@@ -31,7 +29,6 @@ SLIPS = (
     "product",
 )
 """Values inside that can be made wrong."""
-_LARGEST_EPSILON = (1 << spec.EPSILON_WIDTH) - 1
 
 
 def encode_epsilon(epsilon):
@@ -40,17 +37,15 @@ def encode_epsilon(epsilon):
     From the top, the word has 6 bits of exponent and 12 of fraction: ``(1 + fraction / 2**12) * 2**(exponent - 48)``.
     Epsilons from 4e-15 to 65528 can be had.
     """
-    if not decode_epsilon(0) <= epsilon <= decode_epsilon(_LARGEST_EPSILON):
+    word = encode_positive(spec.EPSILON, epsilon)
+    if word is None:
         raise ValueError(f"epsilon must be from 4e-15 to 65528, not {epsilon}")
-    fraction, exponent = math.frexp(epsilon)
-    significand = round(math.ldexp(fraction, spec.EPSILON_FRACTION + 1))
-    return (exponent - 2 + spec.EPSILON_BIAS << spec.EPSILON_FRACTION) + significand
+    return word
 
 
 def decode_epsilon(word):
     """The epsilon of a word, exactly."""
-    exponent, fraction = divmod(word, 1 << spec.EPSILON_FRACTION)
-    return math.ldexp((1 << spec.EPSILON_FRACTION) + fraction, exponent - spec.EPSILON_BIAS - spec.EPSILON_FRACTION)
+    return decode_positive(spec.EPSILON, word)
 
 
 def layer_norm(values, enable, gamma, beta, epsilon):
@@ -90,7 +85,7 @@ def normalise(values, enable, epsilon, slips=None):
     values, enable = np.asarray(values), np.asarray(enable, dtype=bool)
     check_row_length(values.shape[-1], spec.MAX_ELEMENTS)
     check_words("values", values, FP16.width)
-    check_words("epsilon", epsilon, spec.EPSILON_WIDTH)
+    check_words("epsilon", epsilon, spec.EPSILON.width)
     number = decode(FP16, values)
     special = (enable & (number.is_nan | number.is_inf)).any(axis=-1, keepdims=True)
     n_enabled = np.maximum(enable.sum(axis=-1, keepdims=True), 1)
@@ -148,15 +143,15 @@ def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
     # For a sum of 0 this is smaller than epsilon's, for its row has the smallest scale.
     variance_exponent = length - spec.SQUARE_FRACTION - spec.VARIANCE_WIDTH
 
-    exponent, fraction = divmod(epsilon, 1 << spec.EPSILON_FRACTION)
+    exponent, fraction = divmod(epsilon, 1 << spec.EPSILON.fraction_width)
     square = count * count >> 2 * spec.COUNT_FRACTION - spec.SPREAD_FRACTION
-    dropped = spec.EPSILON_FRACTION + spec.SPREAD_FRACTION + 3 - spec.VARIANCE_WIDTH
-    product = ((1 << spec.EPSILON_FRACTION) + fraction) * square + slips["addend product"]
+    dropped = spec.EPSILON.fraction_width + spec.SPREAD_FRACTION + 3 - spec.VARIANCE_WIDTH
+    product = ((1 << spec.EPSILON.fraction_width) + fraction) * square + slips["addend product"]
     addend = (product >> dropped) + slips["addend"]
     addend_exponent = (
         exponent
-        - spec.EPSILON_BIAS
-        - spec.EPSILON_FRACTION
+        - spec.EPSILON.bias
+        - spec.EPSILON.fraction_width
         - spec.SPREAD_FRACTION
         + dropped
         + octave

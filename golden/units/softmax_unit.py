@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from golden.arith.floats import bit_length, check_words, decode, round_pack, word_type
+from golden.arith.floats import bit_length, check_words, decode, decode_positive, encode_positive, round_pack, word_type
 from golden.arith.lines import evaluate
 from golden.spec import softmax_unit as spec
 from golden.spec.formats import FP16
@@ -28,18 +28,15 @@ def encode_scale(scale):
     From the top, the word has 4 bits of exponent and 15 of fraction: ``(1 + fraction / 2**15) * 2**(exponent - 12)``.
     Scales from 0.00017 to 11 can be had.
     """
-    factor = scale * math.log2(math.e)
-    if not decode_scale(0) <= factor <= decode_scale((1 << spec.SCALE_WIDTH) - 1):
+    word = encode_positive(spec.SCALE, scale * math.log2(math.e))
+    if word is None:
         raise ValueError(f"scale must be from 0.00017 to 11, not {scale}")
-    fraction, exponent = math.frexp(factor)
-    significand = round(math.ldexp(fraction, spec.SCALE_FRACTION + 1))
-    return (exponent - 2 + spec.SCALE_BIAS << spec.SCALE_FRACTION) + significand
+    return word
 
 
 def decode_scale(word):
     """What a scale word multiplies scores with before ``2**x``, exactly: ``scale * log2(e)``."""
-    exponent, fraction = divmod(word, 1 << spec.SCALE_FRACTION)
-    return math.ldexp((1 << spec.SCALE_FRACTION) + fraction, exponent - spec.SCALE_BIAS - spec.SCALE_FRACTION)
+    return decode_positive(spec.SCALE, word)
 
 
 def softmax(scores, enable, scale, theta=0, factor=FP16.one):
@@ -66,7 +63,7 @@ def softmax(scores, enable, scale, theta=0, factor=FP16.one):
     check_row_length(scores.shape[-1], spec.MAX_ELEMENTS)
     for name, value, width in (
         ("scores", scores, FP16.width),
-        ("scale", scale, spec.SCALE_WIDTH),
+        ("scale", scale, spec.SCALE.width),
         ("theta", theta, FP16.width),
         ("factor", factor, FP16.width),
     ):
@@ -94,7 +91,7 @@ def _exponentials(scores, number, enable, scale):
     """Significands, with FRACTION fraction bits, and negated exponents, less 1; ABSENT in the latter gives 0."""
     key = np.where(number.sign == 1, ~scores.astype(np.int64) & 0xFFFF, scores.astype(np.int64) | 0x8000)
     key = np.where(enable & ~number.is_nan, key, 0)
-    framed = _frame(number, scale >> spec.SCALE_FRACTION)
+    framed = _frame(number, scale >> spec.SCALE.fraction_width)
     largest = key.argmax(axis=-1, keepdims=True)
     difference = np.take_along_axis(framed, largest, axis=-1) - framed
     largest = np.take_along_axis(key, largest, axis=-1)
@@ -102,7 +99,7 @@ def _exponentials(scores, number, enable, scale):
     beside_infinity = (largest == (FP16.infinity | 0x8000)) & (key != largest)
     absent = ~enable | (scores == (FP16.infinity | 0x8000)) | is_far | beside_infinity
 
-    scale_significand = 1 << spec.SCALE_FRACTION | scale & ((1 << spec.SCALE_FRACTION) - 1)
+    scale_significand = 1 << spec.SCALE.fraction_width | scale & ((1 << spec.SCALE.fraction_width) - 1)
     exponent = (
         truncated_product(
             np.where(absent, 0, np.maximum(difference, 0)),
@@ -119,8 +116,8 @@ def _exponentials(scores, number, enable, scale):
 
 
 def _frame(number, scale_exponent):
-    """Scores times 2**(scale_exponent - SCALE_BIAS), with FRAME_FRACTION fraction bits, as one's complements."""
-    left = number.field + scale_exponent - (FP16.bias + FP16.fraction_width + spec.SCALE_BIAS - spec.FRAME_FRACTION)
+    """Scores times 2**(scale_exponent - SCALE.bias), with FRAME_FRACTION fraction bits, as one's complements."""
+    left = number.field + scale_exponent - (FP16.bias + FP16.fraction_width + spec.SCALE.bias - spec.FRAME_FRACTION)
     magnitude = number.significand << np.maximum(left, 0) >> np.maximum(-left, 0)
     return np.where(number.sign == 1, ~magnitude, magnitude)
 

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from golden.spec.formats import FP16
+from golden.spec.limits import MAX_BANKS, MAX_WORDS
 from golden.spec.parameters import Parameters, integer, power_of_two
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
@@ -17,8 +18,8 @@ __all__ = ["ScoreMemory"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreMemoryParameters(Parameters):
-    n_banks: int = power_of_two(4, low=2, high=64, doc="banks")
-    depth: int = integer(1024, low=2, high=1 << 16, doc="words of a bank")
+    n_banks: int = power_of_two(4, low=2, high=MAX_BANKS, doc="banks")
+    depth: int = integer(1024, low=2, high=MAX_WORDS, doc="words of a bank")
 
     @property
     def address_width(self):

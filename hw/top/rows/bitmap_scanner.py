@@ -7,6 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.limits import MAX_SLOTS
 from golden.spec.parameters import Parameters, integer, power_of_two
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
@@ -18,7 +19,7 @@ __all__ = ["BitmapScanner"]
 @dataclass(frozen=True, kw_only=True)
 class BitmapScannerParameters(Parameters):
     n_banks: int = power_of_two(4, low=1, high=128, doc="banks of a bitmap")
-    n_slots: int = integer(16, low=1, high=4096, doc="bits of a bank")
+    n_slots: int = integer(16, low=1, high=MAX_SLOTS, doc="bits of a bank")
     max_turns: int = integer(1, low=1, high=4096, doc="how often a row is walked, at most")
 
 

@@ -7,6 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.limits import MAX_WORDS
 from golden.spec.parameters import integer
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
@@ -17,7 +18,7 @@ __all__ = ["RowAddressGenerator"]
 
 @dataclass(frozen=True, kw_only=True)
 class RowAddressGeneratorParameters(RowSequencerParameters):
-    imem_depth: int = integer(512, low=2, high=1 << 16, doc="words of IMEM")
+    imem_depth: int = integer(512, low=2, high=MAX_WORDS, doc="words of IMEM")
     n_matrices: int = integer(3, low=1, high=8, doc="matrices")
 
     @property

@@ -7,6 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from golden.spec.parameters import Parameters, integer
+from golden.spec.softmax_unit import MAX_ELEMENTS
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.top.layouts import token_write
@@ -16,7 +17,7 @@ __all__ = ["RowSequencer"]
 
 @dataclass(frozen=True, kw_only=True)
 class RowSequencerParameters(Parameters):
-    max_tokens: int = integer(64, low=1, high=1 << 15, doc="entries of the token list")
+    max_tokens: int = integer(64, low=1, high=MAX_ELEMENTS, doc="entries of the token list")
 
     @property
     def row_width(self):

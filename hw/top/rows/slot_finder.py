@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.limits import MAX_SLOTS
 from golden.spec.parameters import Parameters, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.lib.block import Block
@@ -15,7 +16,7 @@ __all__ = ["SlotFinder"]
 
 @dataclass(frozen=True, kw_only=True)
 class SlotFinderParameters(Parameters):
-    n_slots: int = integer(16, low=1, high=4096, doc="bits of a bank")
+    n_slots: int = integer(16, low=1, high=MAX_SLOTS, doc="bits of a bank")
 
 
 class SlotFinder(Block):

@@ -7,6 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from golden.spec.dot_product_array import MAX_BEATS, MAX_QUERY_BEATS, MAX_WEIGHT_DEPTH
 from golden.spec.limits import MAX_SLOTS
 from golden.spec.parameters import Parameters, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
@@ -28,9 +29,9 @@ def next_place(place, n_places):
 @dataclass(frozen=True, kw_only=True)
 class SlotScannerParameters(Parameters):
     n_slots: int = integer(16, low=1, high=MAX_SLOTS, doc="bits of a bitmap")
-    max_beats: int = integer(2, low=1, high=1024, doc="beats a dot product, at most")
-    weight_depth: int = integer(32, low=2, high=1 << 22, doc="words of the weight bank")
-    query_beats: int = integer(1, low=1, high=64, doc="beats a word of the query ring")
+    max_beats: int = integer(2, low=1, high=MAX_BEATS, doc="beats a dot product, at most")
+    weight_depth: int = integer(32, low=2, high=MAX_WEIGHT_DEPTH, doc="words of the weight bank")
+    query_beats: int = integer(1, low=1, high=MAX_QUERY_BEATS, doc="beats a word of the query ring")
     n_places: int = integer(10, low=2, high=64, doc="rows of the query ring")
     row_width: int = integer(5, low=1, high=16, doc="bits of a row's number, more than enough for the rows in flight")
 

@@ -8,6 +8,7 @@ from amaranth.utils import bits_for, ceil_log2
 from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
 from golden.spec.parameters import Parameters, integer
+from hw.lib.formats import positive_layout
 
 __all__ = ["DEVIATION", "EPSILON", "FIXED_WIDTH", "FRAME_WIDTH", "ROOT", "SCALE", "RowLanesParameters", "RowParameters"]
 
@@ -17,7 +18,7 @@ SCALE = range(1, FIXED_WIDTH + 2)
 """Bits of a row's range in the same units, at least 1."""
 FRAME_WIDTH = spec.FRAME_FRACTION + 1
 
-EPSILON = data.StructLayout({"fraction": spec.EPSILON_FRACTION, "exponent": spec.EPSILON_EXPONENT_WIDTH})
+EPSILON = positive_layout(spec.EPSILON)
 """``(1 + fraction / 2**12) * 2**(exponent - 48)``"""
 
 DEVIATION = data.StructLayout(

@@ -24,7 +24,7 @@ _LEAST_SQUARES = 5
 """Where a row has a range, the sum of the squares is at least (nearly) 2 to the power of minus this."""
 _MOST_ZEROS = 3
 """The larger addend of the variance has no more leading zeros, counted from where the sum begins."""
-_ADDEND_WIDTH = spec.EPSILON_FRACTION + 1 + spec.SPREAD_FRACTION + 2
+_ADDEND_WIDTH = spec.EPSILON.fraction_width + 1 + spec.SPREAD_FRACTION + 2
 _EXPONENT = signed(9)
 _ALIGN_WIDTH = bits_for(spec.VARIANCE_WIDTH)
 
@@ -148,7 +148,7 @@ class RowRoot(Block):
         add_square(m, heap, Cat(count.count, 1), "spread_partial")
         spread = pipe.register(heap.total()[max(0, fraction - spec.SPREAD_FRACTION) :], name="spread_1")
         m.submodules.addend = product = TruncatedMultiplier(
-            multiplicand_width=len(spread), multiplier_width=spec.EPSILON_FRACTION + 1, dropped=0, pipelined=True
+            multiplicand_width=len(spread), multiplier_width=spec.EPSILON.fraction_width + 1, dropped=0, pipelined=True
         )
         m.d.comb += [
             product.advance.eq(1),
@@ -161,8 +161,8 @@ class RowRoot(Block):
         unit = (
             _ADDEND_WIDTH
             - spec.VARIANCE_WIDTH
-            - spec.EPSILON_BIAS
-            - spec.EPSILON_FRACTION
+            - spec.EPSILON.bias
+            - spec.EPSILON.fraction_width
             - spec.SPREAD_FRACTION
             - 2 * (1 + smallest)
         )

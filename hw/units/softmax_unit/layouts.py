@@ -2,12 +2,14 @@
 
 from amaranth.lib import data
 
+from golden.spec import softmax_unit
 from golden.spec.formats import FP16
-from golden.spec.softmax_unit import FACTOR_WIDTH, FRACTION, SCALE_EXPONENT_WIDTH, SCALE_FRACTION, WHOLE_WIDTH
+from golden.spec.softmax_unit import FACTOR_WIDTH, FRACTION, WHOLE_WIDTH
+from hw.lib.formats import positive_layout
 
 __all__ = ["SCALE", "POWER", "MAXIMUM", "MULTIPLIER"]
 
-SCALE = data.StructLayout({"fraction": SCALE_FRACTION, "exponent": SCALE_EXPONENT_WIDTH})
+SCALE = positive_layout(softmax_unit.SCALE)
 """``(1 + fraction / 2**15) * 2**(exponent - 12)``"""
 
 POWER = data.StructLayout({"fraction": FRACTION, "whole": WHOLE_WIDTH})

@@ -15,9 +15,9 @@ from hw.units.softmax_unit.layouts import POWER, SCALE
 
 __all__ = ["ScoreFrame", "PowerLane", "FRAME"]
 
-_UNIT = FP16.bias + FP16.fraction_width + spec.SCALE_BIAS - spec.FRAME_FRACTION
+_UNIT = FP16.bias + FP16.fraction_width + spec.SCALE.bias - spec.FRAME_FRACTION
 """Sum of a score's and the scale's exponent fields where a significand's last bit is the frame's."""
-_HIGHEST = FP16.max_exponent - 1 + (1 << spec.SCALE_EXPONENT_WIDTH) - 1
+_HIGHEST = FP16.max_exponent - 1 + (1 << spec.SCALE.exponent_width) - 1
 _MAGNITUDE_WIDTH = FP16.precision + _HIGHEST - _UNIT
 
 FRAME = signed(_MAGNITUDE_WIDTH + 1)
@@ -33,7 +33,7 @@ class ScoreFrame(Block):
 
     @staticmethod
     def members(p):
-        return {"score": In(FP16.width), "scale_exponent": In(spec.SCALE_EXPONENT_WIDTH), "framed": Out(FRAME)}
+        return {"score": In(FP16.width), "scale_exponent": In(spec.SCALE.exponent_width), "framed": Out(FRAME)}
 
     def circuit(self):
         m = Module()
@@ -111,7 +111,7 @@ class PowerLane(Block):
         # 3 and 4. The exponent to base two.
         m.submodules.multiplier = multiplier = TruncatedMultiplier(
             multiplicand_width=kept,
-            multiplier_width=spec.SCALE_FRACTION + 1,
+            multiplier_width=spec.SCALE.fraction_width + 1,
             dropped=spec.EXPONENT_DROPPED,
             centre=spec.EXPONENT_CENTRE,
             pipelined=True,
