@@ -289,12 +289,12 @@ class RandomPrograms(RandomInputs):
         return n_load_beats(command, self.sizes) if command.opcode in (Opcode.LOAD, Opcode.STORE) else 0
 
     def _wrong(self):
-        """A command that is refused, and what follows it."""
-        for _ in range(50):
-            command = random_command(self.rng, self.sizes)
-            if self._code(command) != ErrorCode.NONE:
-                self._emit(command)
-                break
+        """A command that is refused, for any reason that is wanted if one comes up, and what follows it."""
+        wanted = self.rng.choice([code for code in ErrorCode if code != ErrorCode.NONE])
+        commands = [random_command(self.rng, self.sizes) for _ in range(50)]
+        wrong = [command for command in commands if self._code(command) != ErrorCode.NONE]
+        if wrong:
+            self._emit(next((command for command in wrong if self._code(command) == wanted), wrong[0]))
         if self.core.refusal:
             self._recover()
 
