@@ -20,9 +20,9 @@ def imem_write(p):
 
 
 def lane_write(p, depth, n_lanes):
-    """One element for every bank, all at one word and lane."""
+    """One element for every bank, all at one word and lane, as the dot-product array's ``weight_lane`` takes it."""
     return data.StructLayout(
-        {"elements": data.ArrayLayout(FP16.width, p.n_banks), "lane": ceil_log2(n_lanes), "address": _address(depth)}
+        {"elements": data.ArrayLayout(FP16.width, p.n_banks), "address": _address(depth), "lane": ceil_log2(n_lanes)}
     )
 
 

@@ -1,4 +1,4 @@
-"""The command table is whole and fits the fields, flags and sizes; the assembler takes what it has, and nothing else."""
+"""The command table is whole and fits fields, flags and sizes; the assembler takes what it has, and nothing else."""
 
 import pytest
 

@@ -9,6 +9,9 @@ from amaranth.hdl import Module
 
 import hw.top
 from hw.lib.block import Block
+from hw.registry import PRESETS, make_block
+from hw.top.array.column_writer import ColumnWriter
+from hw.top.array.controller import ArrayController
 from hw.top.core import Core
 from hw.top.parameters import OmemDepth
 from hw.top.vector.row_reader import RowReader
@@ -58,6 +61,14 @@ def parameters_read(cls):
 def test_every_parameter_is_read(part):
     """What is handed to a child counts as read: the child is a part, too, or asks for just what it names."""
     assert parameters_read(part) == set(part.Parameters.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("config", PRESETS)
+def test_a_lane_write_lies_as_the_array_takes_it(config):
+    """Two payloads are connected bit by bit, whatever their fields are called."""
+    parameters = make_block("core", config).parameters
+    array = ArrayController.for_core(parameters)._array
+    assert ColumnWriter.for_core(parameters).keys.payload.shape() == array.weight_lane.payload.shape()
 
 
 def test_there_are_all_parts():
