@@ -5,8 +5,16 @@ CONFIG ?= small
 UNIT   ?=
 PARAMS ?=
 MEMORY ?= model
+NAME   ?=
+PREFIX ?=
+VERIFY ?=
 LIBERTY ?=
 SIM    ?=
+
+# What may stand on the command line; anything else would be ignored without a word.
+VARIABLES := PYTHON CONFIG UNIT PARAMS MEMORY NAME PREFIX VERIFY LIBERTY SIM SEED QUICK UPDATE POINTS WORKLOAD TESTFLOAT
+UNKNOWN := $(filter-out $(VARIABLES) SHELL MAKEFLAGS,$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
+$(if $(UNKNOWN),$(error unknown variable $(firstword $(UNKNOWN)): legal are $(VARIABLES), in upper case))
 
 BUILD := build
 VENV  := $(BUILD)/venv
@@ -22,8 +30,12 @@ ifneq ($(SIM),)
 export SIM
 endif
 
-# With UNIT and no CONFIG of the user's own, PARAMS override the preset's values.
+# PARAMS override the preset's values.
 BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS))
+
+# For the help; a test compares them with hw/registry.py.
+ALL := dot_product_unit vector_unit token_selector hash_bank_mapper bitonic_sorter
+FURTHER := dot_product_array softmax_unit layer_norm_unit data_aligner core
 
 .DEFAULT_GOAL := help
 .PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo readme figures list clean
@@ -31,11 +43,15 @@ BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'Variables: CONFIG=tiny|small|edge|disc UNIT=block PARAMS="name=value ..." MEMORY=model|macro SIM=icarus|verilator LIBERTY=file.lib[.gz]'
+	@echo 'Of make verilog: NAME=name of the top, PREFIX=text before every module name, VERIFY=1 proves the files that were written'
+	@echo 'UNIT: without it all, which is'
+	@echo '  $(ALL);'
+	@echo '  further blocks by name: $(FURTHER); UNIT=everything is every block'
 
 setup: $(VENV)/ready ## the virtual environment with pinned versions (the other targets call it)
 
 $(VENV)/ready: requirements.txt
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: $(PYTHON) must be Python 3.11 or newer (choose another with PYTHON=...)" >&2; exit 2; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
@@ -44,73 +60,73 @@ $(VENV)/ready: requirements.txt
 	$(PY) -m pip install --quiet --progress-bar on --requirement requirements.txt
 	@touch $@
 
-verilog: $(VENV)/ready ## Verilog of all blocks, or of UNIT, in build/verilog/CONFIG
-	@mkdir -p $(TMPDIR)
-	$(PY) -m hw verilog $(BLOCK) --memory $(MEMORY) -o $(BUILD)/verilog/$(CONFIG)
+verilog: $(VENV)/ready ## Verilog of the blocks below, in build/verilog/CONFIG, or of UNIT, in build/verilog/CONFIG/UNIT
+	@mkdir -p $(BUILD)/tmp
+	$(PY) -m hw verilog $(BLOCK) --memory $(MEMORY) $(if $(NAME),--name "$(NAME)") $(if $(PREFIX),--prefix "$(PREFIX)") $(if $(VERIFY),--verify)
 
 test: $(VENV)/ready ## every test but those of the core
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m pytest -n 2 --dist worksteal -m 'not core'
 
 test-quick: $(VENV)/ready ## the tests that are fast
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m pytest -n 2 --dist worksteal -m 'not slow and not core'
 
 test-core: $(VENV)/ready ## the core: its paths, random programs, a real head on edge
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m pytest -n 2 --dist worksteal -m core
 
 coverage: $(VENV)/ready ## lines and toggles that the testbenches reach; renews docs/verification.md
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m verif.campaigns.coverage $(UNIT) --report
 
 mutate: $(VENV)/ready ## 200 mutants of each block against its testbench; renews docs/verification.md
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m verif.campaigns.mutate $(UNIT) --report
 
 gates: $(VENV)/ready ## the netlists under the testbenches; needs LIBERTY; renews docs/verification.md
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m verif.campaigns.gates $(UNIT) $(if $(LIBERTY),--liberty $(LIBERTY) --report)
 
 fuzz: $(VENV)/ready ## 5,000 hostile command lines, configurations and files (another run: SEED=number)
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m verif.campaigns.fuzz $(if $(SEED),--seed $(SEED))
 
 formal: $(VENV)/ready ## prove all properties, or those of UNIT; renews docs/formal.md
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m verif.formal $(if $(UNIT),$(UNIT),--table docs/formal.md)
 
 formal-quick: $(VENV)/ready ## the properties that take seconds
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m verif.formal --quick $(UNIT)
 
 synth: $(VENV)/ready ## area (and delay) of all blocks, or of UNIT, in build/synth
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m hw synth $(BLOCK) $(if $(LIBERTY),--liberty $(LIBERTY)) -o $(BUILD)/synth
 
 synth-check: $(VENV)/ready ## area and delay against docs/synthesis_baseline.json; QUICK=1, UPDATE=1 writes a new one
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m hw synth-check $(if $(LIBERTY),--liberty $(LIBERTY)) $(if $(QUICK),--quick) $(if $(UPDATE),--update)
 
 repair-table: $(VENV)/ready ## what timing repair gains on the points of synth-check; needs LIBERTY; POINTS="name ..."
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m hw synth-check --repair-table $(if $(LIBERTY),--liberty $(LIBERTY)) $(if $(POINTS),--only $(POINTS))
 
 power: $(VENV)/ready ## leakage, dynamic power and energy a result of UNIT, by OpenSTA; needs LIBERTY
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	@test -n "$(UNIT)" || { echo "error: power needs UNIT=block" >&2; exit 2; }
 	$(PY) -m verif.campaigns.power $(BLOCK) $(if $(LIBERTY),--liberty $(LIBERTY)) -o $(BUILD)/power
 
 fpga: $(VENV)/fpga-ready ## LUTs, DSPs, block RAMs and clock of all blocks, or of UNIT, on an ECP5
-	@mkdir -p $(TMPDIR)
-	PATH=$(CURDIR)/$(VENV)/bin:$$PATH $(PY) -m hw fpga $(BLOCK) -o $(BUILD)/fpga
+	@mkdir -p $(BUILD)/tmp
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m hw fpga $(BLOCK) -o $(BUILD)/fpga
 
 $(VENV)/fpga-ready: $(VENV)/ready requirements-fpga.txt
 	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-fpga.txt
 	@touch $@
 
 demo: $(VENV)/demo-ready ## an attention head on the core's Verilog: figures and a picture in build/demo
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	$(PY) -m verif.core.demo
 
 $(VENV)/demo-ready: $(VENV)/ready requirements-demo.txt
@@ -121,7 +137,7 @@ readme: $(VENV)/ready ## renew the generated tables of README.md
 	$(PY) -m hw readme
 
 figures: $(VENV)/ready ## measure the README's figures anew; needs LIBERTY
-	@mkdir -p $(TMPDIR)
+	@mkdir -p $(BUILD)/tmp
 	for recipe in area A; do \
 	  for unit in dot_product_unit token_selector hash_bank_mapper bitonic_sorter; do \
 	    for config in small edge; do \

@@ -1,9 +1,13 @@
 """What the command lines share: how a block is named and configured, and how errors are told."""
 
+import re
 import sys
 
 from hw.lib.errors import UsageError
 from hw.registry import BLOCKS, PRESETS, UNITS, make_block
+
+ALL, EVERYTHING = "all", "everything"
+"""Names for several blocks: those of the preset's own, and every block that there is."""
 
 
 def reporting_errors(main):
@@ -26,14 +30,18 @@ def check_least(options, **least):
             raise UsageError(f"--{name.replace('_', '-')} must be an integer from {low}, not {value}")
 
 
+_ONE = f"one of {', '.join(BLOCKS)}"
+_SEVERAL = f"{ALL} ({', '.join(UNITS)}), {EVERYTHING} (all blocks, the core included), or "
+
+
 def add_block_arguments(parser, several=False):
     """The arguments that say which block and in which configuration."""
     parser.add_argument(
         "unit",
         metavar="UNIT",
         nargs="?" if several else None,
-        default="all" if several else None,
-        help=f"{'all, or ' if several else ''}one of {', '.join(BLOCKS)}",
+        default=ALL if several else None,
+        help=_SEVERAL + _ONE if several else _ONE,
     )
     parser.add_argument("--config", metavar="NAME", help=f"preset: one of {', '.join(PRESETS)}")
     parser.add_argument(
@@ -50,7 +58,7 @@ def add_block_arguments(parser, several=False):
 def block_from(options):
     """The block that the arguments describe."""
     assignments = {}
-    for text in options.param:
+    for text in _assignments(options.param):
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise UsageError(f"parameter {text!r} must have the form name=value")
@@ -63,15 +71,20 @@ def block_from(options):
         raise UsageError(str(error)) from None
 
 
+def _assignments(texts):
+    """One text an assignment: commas may stand between assignments, as in ``n_lanes=12,format=bf16``."""
+    return [part for text in texts for part in re.split(r",(?=\w+=)", text.strip().rstrip(","))]
+
+
 def blocks_from(options):
-    """``{name: block}`` for one unit or, for ``all``, for every unit of the preset."""
-    if options.unit != "all":
+    """``{name: block}`` for one block or, for the words that mean several, for each of them in the preset."""
+    if options.unit not in (ALL, EVERYTHING):
         return {options.unit: block_from(options)}
     if options.param:
         raise UsageError(f"parameter {options.param[0]!r} needs the name of the block that it belongs to")
     if options.config is None:
         options.config = "small"
     try:
-        return {name: make_block(name, options.config) for name in UNITS}
+        return {name: make_block(name, options.config) for name in (UNITS if options.unit == ALL else BLOCKS)}
     except ValueError as error:
         raise UsageError(str(error)) from None

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from hw.cli import command_documents
 from hw.emit import contract
 from hw.emit.emission import summary
-from hw.emit.package import build_package
+from hw.emit.package import build_package, write_files
+from hw.lib.errors import UsageError
 from hw.registry import BLOCKS, PRESETS, UNITS, make_block
 from hw.synthesis.recipes import RECIPES
 from hw.synthesis.report_table import notes as notes_of
@@ -23,6 +25,24 @@ FIGURE_ROWS = [
     for config in ("small", "edge")
 ]
 """Block, preset and recipe of each row of the table of figures."""
+
+
+def add_arguments(parser):
+    """The reports to take over."""
+    parser.add_argument("--reports", metavar="DIR", help="take over the figures of these synthesis reports")
+
+
+def run(options):
+    """Renew docs/commands.md and the generated parts of README.md; with synthesis reports, take over their figures."""
+    try:
+        if options.reports is not None:
+            figures = json.dumps(measured(options.reports), indent=2) + "\n"
+            write_files(FIGURES.parent, {FIGURES.name: figures})
+        write_files(".", {"README.md": render(Path("README.md").read_text())})
+        write_files("docs", {command_documents.MARKDOWN: command_documents.markdown()})
+    except (OSError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    return 0
 
 
 def block_table():

@@ -114,10 +114,11 @@ def _text(value):
 def write_files(folder, files):
     """Put ``{name: text}`` into a folder; on any error nothing half-written is left behind.
 
-    A package replaces the one that was there: files that the old manifest lists and the new package has not are removed.
+    A package replaces the one that was there: files that the old manifest lists and the new package has not are
+    removed. Returns the names of those.
     """
     folder = Path(folder)
-    old = _listed(folder / MANIFEST) - set(files) if MANIFEST in files else set()
+    old = _listed(folder) - set(files) if MANIFEST in files else set()
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -139,12 +140,14 @@ def write_files(folder, files):
             if not any(path.iterdir()):
                 path.rmdir()
         raise
+    return old
 
 
-def _listed(manifest):
-    """The Verilog files that a manifest lists; none if it is no manifest."""
+def _listed(folder):
+    """The Verilog files in a folder that its manifest lists; none if that is no manifest."""
     try:
-        names = json.loads(manifest.read_text())["files"]
+        names = json.loads((folder / MANIFEST).read_text())["files"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return set()
-    return {name for name in names if isinstance(name, str) and re.fullmatch(r"\w+\.v", name)}
+    names = {name for name in names if isinstance(name, str) and re.fullmatch(r"\w+\.v", name)}
+    return {name for name in names if (folder / name).exists()}
