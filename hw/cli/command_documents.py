@@ -146,14 +146,9 @@ def c_header():
         f"#define DIT_COMMAND_WORDS {WORDS}",
         "",
     ]
-    kinds = {
-        "opcode": Opcode,
-        "memory": Memory,
-        "projection": Projection,
-        "unit": Unit,
-        "elementwise": Elementwise,
-        "error": ErrorCode,
-    }
+    opcodes = [(item.name, item.value, f"{item.doc}; fields: {', '.join(fields_of(item))}") for item in Opcode]
+    lines += _enumeration("opcode", opcodes)
+    kinds = {"memory": Memory, "projection": Projection, "unit": Unit, "elementwise": Elementwise, "error": ErrorCode}
     for name, kind in kinds.items():
         lines += _enumeration(name, [(item.name, item.value, item.doc) for item in kind])
     lines += _enumeration("flag", [(name.upper(), value, FLAG_DOC[name]) for name, value in FLAGS.items()])
