@@ -7,16 +7,7 @@ much as the lowest slice of a vector ``2 * m`` levels coarser: its ``key`` is ``
 what slices are sorted by, and a sum over slices with rising keys is shifted left by the difference of keys.
 """
 
-__all__ = [
-    "CEILINGS",
-    "FINEST_EXPONENTS",
-    "GROUP",
-    "KEY_OFFSET",
-    "MAX_SLICES",
-    "SLICE_WIDTH",
-    "n_keys",
-    "sum_width",
-]
+__all__ = ["CEILINGS", "FINEST_EXPONENTS", "GROUP", "KEY_OFFSET", "MAX_SLICES", "SLICE_WIDTH", "n_keys", "sum_width"]
 
 SLICE_WIDTH = 2
 GROUP = 4

@@ -137,7 +137,8 @@ class Tokens(PartSizes):
         64,
         low=2,
         high=softmax_unit.MAX_ELEMENTS,
-        doc="tokens: rows of a command, keys and values, of which a row of SOFTMAX has up to that many",
+        doc="tokens: rows of a command, keys and values; a row of SOFTMAX has at most "
+        f"{softmax_unit.MAX_ELEMENTS} elements",
     )
 
 
@@ -154,7 +155,7 @@ class RowDim(PartSizes):
         32,
         low=1,
         high=layer_norm_unit.MAX_ELEMENTS,
-        doc="elements of a row of any other matrix, of which LAYER_NORM takes up to that many",
+        doc=f"elements of a row of any other matrix; a row of LAYER_NORM has at most {layer_norm_unit.MAX_ELEMENTS}",
     )
 
 
