@@ -1,9 +1,9 @@
-"""Which modules of a large design Verilator should compile once, and not once for every instance."""
+"""How large a design is, and which of its modules Verilator should compile once, not once for every instance."""
 
 import re
 from collections import Counter
 
-__all__ = ["compiled_once"]
+__all__ = ["compiled_once", "expanded_lines"]
 
 _LARGE_DESIGN = 150_000
 """Lines, every instance counted, from which on flattening takes minutes and gigabytes."""
@@ -14,31 +14,48 @@ _LARGE_MODULE = 2_000
 _FEWEST_COPIES = 4
 
 
+def expanded_lines(files, top):
+    """Lines of ``{file: Verilog text}`` with every instance counted: what a simulator has to evaluate."""
+    return _Hierarchy(files).lines(top)
+
+
 def compiled_once(files, top):
     """Names of the modules, out of ``{file: Verilog text}``; none where the design is small."""
-    bodies = {}
-    for text in files.values():
-        bodies |= {match[1]: match[0] for match in re.finditer(r"^module (\w+) .*?^endmodule", text, re.M | re.S)}
-    children = {
-        name: Counter(child for child in re.findall(r"^  (\w+) \w+ \($", body, re.M) if child in bodies)
-        for name, body in bodies.items()
-    }
-    lines, copies = {}, Counter()
-
-    def count_lines(name):
-        if name not in lines:
-            own = bodies[name].count("\n")
-            lines[name] = own + sum(number * count_lines(child) for child, number in children[name].items())
-        return lines[name]
-
-    def count_copies(name, number):
-        copies[name] += number
-        for child, times in children[name].items():
-            count_copies(child, number * times)
-
-    if top not in bodies or count_lines(top) < _LARGE_DESIGN:
+    design = _Hierarchy(files)
+    if top not in design.bodies or design.lines(top) < _LARGE_DESIGN:
         return []
-    count_copies(top, 1)
+    copies = design.copies(top)
     return sorted(
-        name for name in bodies if name != top and copies[name] >= _FEWEST_COPIES and count_lines(name) >= _LARGE_MODULE
+        name
+        for name in design.bodies
+        if name != top and copies[name] >= _FEWEST_COPIES and design.lines(name) >= _LARGE_MODULE
     )
+
+
+class _Hierarchy:
+    def __init__(self, files):
+        self.bodies, self._lines = {}, {}
+        for text in files.values():
+            self.bodies |= {match[1]: match[0] for match in re.finditer(r"^module (\w+) .*?^endmodule", text, re.M | re.S)}
+        self._children = {
+            name: Counter(child for child in re.findall(r"^  (\w+) \w+ \($", body, re.M) if child in self.bodies)
+            for name, body in self.bodies.items()
+        }
+
+    def lines(self, name):
+        if name not in self._lines:
+            own = self.bodies[name].count("\n")
+            self._lines[name] = own + sum(n * self.lines(child) for child, n in self._children[name].items())
+        return self._lines[name]
+
+    def copies(self, top):
+        """How often each module is instantiated below the top, itself included."""
+        found = Counter()
+
+        def count(name, number):
+            found[name] += number
+            for child, times in self._children[name].items():
+                count(child, number * times)
+
+        count(top, 1)
+        return found

