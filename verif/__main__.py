@@ -14,25 +14,37 @@ def main(arguments=None):
     add_block_arguments(parser)
     parser.add_argument("--seed", type=int, default=1, help="seed of the stimulus (default 1)")
     parser.add_argument(
-        "--sim", metavar="|".join(simulator.SIMULATORS), help="simulator (default: SIM, else Icarus where installed)"
+        "--sim",
+        metavar="|".join(simulator.SIMULATORS),
+        help="simulator (default: SIM, else Icarus, Verilator for large blocks)",
     )
     parser.add_argument("--waves", metavar="DIR", nargs="?", const="build/waves", help="keep waveforms in this folder")
-    parser.add_argument("-n", "--count", type=int, default=harness.DEFAULT_COUNT, help="beats of stimulus, about")
+    parser.add_argument(
+        "-n",
+        "--count",
+        type=int,
+        help=f"beats of stimulus, about (default {harness.DEFAULT_COUNT}, fewer for large blocks)",
+    )
     options = parser.parse_args(arguments)
     check_least(options, count=1, seed=0)
     block = block_from(options)
     try:
-        sim = simulator.choose(options.sim)
+        sim, count, every_pair = harness.scope(block, options.sim)
+        if options.count is not None:
+            count, every_pair = options.count, True
         result = harness.run_bench(
             block,
             seed=options.seed,
             sim=sim,
-            count=options.count,
+            count=count,
+            every_pair=every_pair,
             waves=bool(options.waves),
             keep=Path(options.waves, block.base_name) if options.waves else None,
         )
     except simulator.SimulatorError as error:
         raise UsageError(str(error)) from None
+    pairs = "all pairs of stall and idle patterns" if every_pair else "each stall and idle pattern once"
+    print(f"about {count} beats, {pairs}")
     print(
         f"simulator {sim}, seed {options.seed}, {result.cycles} cycles, {result.stalls} stalls, "
         f"{result.idles} idle cycles, {result.resets} resets in mid-flight"

@@ -8,9 +8,13 @@ from pathlib import Path
 
 from hw.emit.package import build_package
 from verif.bench import simulator
+from verif.bench.hierarchy import expanded_size
 from verif.bench.progress import watched
 
 DEFAULT_COUNT = 900
+LEAST_COUNT = 27
+WORK = {"icarus": 60_000_000, "verilator": 600_000_000}
+"""Beats times the size of a design that a run may take by default: some minutes at most."""
 LONG_COUNT = 10_000  # from here on a faster simulation is worth the time to build it
 
 
@@ -39,7 +43,7 @@ class Result:
         return f"{self.unit}: {self.checked} checked, {self.failed} failed"
 
 
-_emitted = {}
+_emitted, _sizes = {}, {}
 
 
 def emit(block, top):
@@ -49,6 +53,24 @@ def emit(block, top):
         files = build_package({top: block})
         _emitted[key] = {name: text for name, text in files.items() if name.endswith(".v")}
     return _emitted[key]
+
+
+def size_of(block):
+    """The size of a block's Verilog, see :func:`verif.bench.hierarchy.expanded_size`."""
+    if block.key not in _sizes:
+        _sizes[block.key] = expanded_size(emit(block, block.base_name), block.base_name)
+    return _sizes[block.key]
+
+
+def scope(block, sim=None):
+    """``(simulator, beats, every_pair)`` for a run of the standard testbench of which the user said nothing more.
+
+    The beats become fewer with the size of the design, and in the end each pattern is used once instead of all pairs.
+    """
+    size = size_of(block)
+    sim = simulator.choose_for(size, sim)
+    count = max(LEAST_COUNT, min(DEFAULT_COUNT, WORK[sim] // size))
+    return sim, count, count >= DEFAULT_COUNT // 10
 
 
 def run_bench(
@@ -61,6 +83,7 @@ def run_bench(
     lines and toggles (in Verilator).
     """
     unit = block.base_name
+    sim = simulator.choose_for(size_of(block), sim)
     job = {
         "unit": unit,
         "parameters": block.parameters.to_dict(),
@@ -79,7 +102,7 @@ def run_bench(
         long=count >= LONG_COUNT,
         coverage=coverage,
     )
-    return Result(unit=unit, seed=seed, sim=simulator.choose(sim), **result)
+    return Result(unit=unit, seed=seed, sim=sim, **result)
 
 
 def run_job(block, scenario, job, *, sim=None, waves=False, keep=None, edit=None, long=False, coverage=False):
@@ -88,7 +111,7 @@ def run_job(block, scenario, job, *, sim=None, waves=False, keep=None, edit=None
     ``scenario`` is ``module:function``, see :mod:`verif.bench.runtime`; ``job`` is plain data for it. ``long``: see
     :func:`verif.bench.simulator.build`; the other options are those of :func:`run_bench`.
     """
-    sim = simulator.choose(sim)
+    sim = simulator.choose_for(size_of(block), sim)
     top = block.base_name
     files = emit(block, top)
     with watched(f"building {top} for {sim}"):

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-__all__ = ["compiled_once", "expanded_lines"]
+__all__ = ["compiled_once", "expanded_size"]
 
 _LARGE_DESIGN = 150_000
 """Lines, every instance counted, from which on flattening takes minutes and gigabytes."""
@@ -14,9 +14,16 @@ _LARGE_MODULE = 2_000
 _FEWEST_COPIES = 4
 
 
-def expanded_lines(files, top):
-    """Lines of ``{file: Verilog text}`` with every instance counted: what a simulator has to evaluate."""
-    return _Hierarchy(files).lines(top)
+def expanded_size(files, top):
+    """How much ``{file: Verilog text}`` gives a simulator to evaluate, every instance counted.
+
+    That is the number of lines, and one more for each 64 bits of a range in a line.
+    """
+    return _Hierarchy(files, lambda body: body.count("\n") + _words(body)).lines(top)
+
+
+def _words(body):
+    return sum((int(high) + 1) // 64 for high in re.findall(r"\[(\d+):0\]", body))
 
 
 def compiled_once(files, top):
@@ -33,18 +40,21 @@ def compiled_once(files, top):
 
 
 class _Hierarchy:
-    def __init__(self, files):
-        self.bodies, self._lines = {}, {}
+    def __init__(self, files, measure=lambda body: body.count("\n")):
+        self.bodies, self._lines, self._measure = {}, {}, measure
         for text in files.values():
-            self.bodies |= {match[1]: match[0] for match in re.finditer(r"^module (\w+) .*?^endmodule", text, re.M | re.S)}
+            self.bodies |= {
+                match[1]: match[0] for match in re.finditer(r"^module (\w+) .*?^endmodule", text, re.M | re.S)
+            }
         self._children = {
             name: Counter(child for child in re.findall(r"^  (\w+) \w+ \($", body, re.M) if child in self.bodies)
             for name, body in self.bodies.items()
         }
 
     def lines(self, name):
+        """Lines (or what else is measured) of a module and of all instances in it."""
         if name not in self._lines:
-            own = self.bodies[name].count("\n")
+            own = self._measure(self.bodies[name])
             self._lines[name] = own + sum(n * self.lines(child) for child, n in self._children[name].items())
         return self._lines[name]
 

@@ -16,6 +16,8 @@ from verif.bench.hierarchy import compiled_once
 
 BUILD_ROOT = Path(os.environ.get("BUILD_ROOT", "build")).resolve() / "sim"
 SIMULATORS = ("icarus", "verilator")
+LARGE_SIZE = 400_000
+"""From here on Icarus takes minutes."""
 
 
 class SimulatorError(Exception):
@@ -41,6 +43,21 @@ def choose(name=None):
         if shutil.which(program) is None:
             raise SimulatorError(f"program {program!r} of simulator {name} is not found: {hint}")
     return name
+
+
+def choose_for(size, name=None):
+    """The simulator for a design of a size (:func:`verif.bench.hierarchy.expanded_size`).
+
+    The user's choice counts; where there is none, a large design takes Verilator if it can be built, and a line says so.
+    """
+    if name or os.environ.get("SIM") or size < LARGE_SIZE:
+        return choose(name)
+    try:
+        chosen = choose("verilator")
+    except SimulatorError:
+        return choose()
+    print(f"a design of {size:,} lines with all instances: Verilator (another with SIM or --sim)", file=sys.stderr)
+    return chosen
 
 
 def verilator_environment():

@@ -2,7 +2,7 @@
 
 Yosys makes the mutants: a pin of a gate or register inverted, stuck, or mixed with another bit. All are in one
 simulation, and an input selects one. A survivor is equivalent if ABC proves that it answers as the right circuit does,
-see :mod:`verif.campaigns.mutant_proof`; others are played once more, with another seed and more beats.
+see :mod:`verif.campaigns.mutant_proof`; others run once more, with another seed and more beats.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from hw.cli.arguments import check_least, reporting_errors
 from hw.emit.package import write_files
@@ -18,10 +19,11 @@ from hw.registry import ASSEMBLIES, UNITS, make_block
 from verif.bench import simulator
 from verif.bench.harness import DEFAULT_COUNT, emit, read_result, run_job
 from verif.campaigns import report as verification_report
+from verif.campaigns.gate_names import gate_names
 from verif.campaigns.mutant_proof import MutantGraph
 from verif.formal.netlist import run_yosys
 
-__all__ = ["Mutants", "is_equivalent", "run_mutants"]
+__all__ = ["Mutants", "is_equivalent", "run_mutants", "unmatched"]
 
 LEAST_KILLED = 0.97
 
@@ -37,21 +39,67 @@ COUNT = {
 MORE = 4
 """How many times the beats a mutant gets that was neither noticed nor proved equivalent at first."""
 
-ACCEPTED = {
-    "dot_product_array": {
-        "sampled_unit_4_fp16_16_8_8: const0 at gate at dot_product_array.v:454.Y[0]": "activity.waits_for_query, which test_sampled_array.py and the core's counters check"
-    },
-    "token_selector": {
-        "difference_exceeds_registered: const1 at gate at token_selector.v:548[5].A[0]": "a carry from below must end at this bit while the difference is at the threshold"
-    },
-    "vector_unit": {
-        "round_pack_fp16_25_10: const0 at gate at vector_unit.v:4879.A[8]": "exponents of totals are from -128 to 127, so that the sign alone decides",
-        "gelu_fp16: inv at gate at vector_unit.v:1791.A[61]": "of all 65,536 words none has another result",
-        "log_shifter_51_6_left_small_steps_first: const1 at gate at vector_unit.v:5068": "a bit that only sums of thousands of terms do not shift out",
-        "fused_product_fp16_wide: const0 at gate at vector_unit.v:3858[7:0].B[5]": "only the lower part of an FP32 word has such an exponent, and it is 0 where the upper part is",
-    },
-}
-"""``{block: {beginning of a mutant's description: why the testbench need not see it}}`` for survivors looked at."""
+
+class Accepted(NamedTuple):
+    """A survivor that was looked at: which mutants it stands for, with ``*`` for any text, and why they may live."""
+
+    block: str
+    module: str
+    change: str
+    reason: str
+
+    def covers(self, block, description):
+        module, _, change = description.partition(": ")
+        return block == self.block and _is_like(module, self.module) and _is_like(change, self.change)
+
+    def may_cover(self, module, gate):
+        """Whether a gate is one of those that the entry is about, whatever is done to which pin of it."""
+        pattern = re.sub(r"^\w+ at (.*)\.[^.]*$", r"\1", self.change)
+        return _is_like(module, self.module) and _is_like(gate, pattern)
+
+
+def _is_like(text, pattern):
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
+
+
+ACCEPTED = [
+    Accepted(
+        "dot_product_array",
+        "dpu_slice_*",
+        "const0 at and to activity_waits_for_query.Y*",
+        "activity.waits_for_query, which the tests of the array's schedule and the core's counters check",
+    ),
+    Accepted(
+        "token_selector",
+        "difference_exceeds_*",
+        "const1 at and to generate_8[5].A[0]",
+        "a carry from below must end at this bit while the difference is at the threshold",
+    ),
+    Accepted(
+        "vector_unit",
+        "round_pack_*",
+        "const0 at ge to overflow.A[8]",
+        "exponents of totals are from -128 to 127, so that the sign alone decides",
+    ),
+    Accepted(
+        "vector_unit",
+        "gelu_*",
+        "inv at shr to even_intercepts_column_1[0].A[61]",
+        "of all 65,536 words none has another result",
+    ),
+    Accepted(
+        "vector_unit",
+        "log_shifter_*_left_*",
+        "const1 at mux to row_1[11].Y[0]",
+        "a bit that only sums of thousands of terms do not shift out",
+    ),
+    Accepted(
+        "vector_unit",
+        "fused_product_*_wide",
+        "const0 at mux to product[*].B[5]",
+        "only the lower part of an FP32 word has such an exponent, and it is 0 where the upper part is",
+    ),
+]
 
 
 class Mutants:
@@ -70,7 +118,8 @@ class Mutants:
                 "proc",
                 "opt_expr",
                 "splitcells",
-                "opt_clean",  # bits that nothing uses are not worth a mutant
+                "opt_clean",  # bits that nothing uses are no place for a mutant
+                "write_json gates.json",
                 f"mutate -list {number} -seed {seed} -ctrl mutsel {self.width} 1 -o mutants.ys",
                 "script mutants.ys",
                 "write_rtlil mutated.il",
@@ -79,7 +128,14 @@ class Mutants:
         )
         self.verilog = (folder / "mutated.v").read_text()
         self._graph = None
-        self.descriptions = [_describe(line) for line in (folder / "mutants.ys").read_text().splitlines()]
+        self.gates = gate_names(folder / "gates.json")
+        self.descriptions = [self._describe(line) for line in (folder / "mutants.ys").read_text().splitlines()]
+
+    def _describe(self, line):
+        """A mutant in words, from the Yosys command that makes it."""
+        words = dict(re.findall(r"-(mode|module|cell|port|portbit) (\S+)", line))
+        gate = self.gates[words["module"], words["cell"].removeprefix("\\")]
+        return f"{words['module']}: {words['mode']} at {gate}.{words['port']}[{words['portbit']}]"
 
     @property
     def numbers(self):
@@ -90,14 +146,6 @@ class Mutants:
         if self._graph is None:
             self._graph = MutantGraph(self.folder, self.top)
         return self._graph
-
-
-def _describe(line):
-    """A mutant in words, from the Yosys command that makes it."""
-    words = dict(re.findall(r"-(mode|module|cell|port|portbit|ctrlbit|wire|wirebit) (\S+)", line))
-    cell = re.sub(r"\$\S*[/$](\w+\.v):(\d+)\$\d+", r"gate at \1:\2", words["cell"])
-    wire = f", {words['wire']}[{words['wirebit']}]" if "wire" in words else ""
-    return f"{words['module']}: {words['mode']} at {cell}.{words['port']}[{words['portbit']}]{wire}"
 
 
 def run_mutants(mutants, count, seed, numbers=None):
@@ -135,6 +183,12 @@ def run_mutants(mutants, count, seed, numbers=None):
     return verdicts
 
 
+def unmatched(block, gates, accepted=None):
+    """The entries of a block, of :data:`ACCEPTED`, of which the block has no gate any more."""
+    entries = [entry for entry in (ACCEPTED if accepted is None else accepted) if entry.block == block]
+    return [entry for entry in entries if not any(entry.may_cover(module, name) for (module, _), name in gates.items())]
+
+
 def is_equivalent(mutants, number, timeout=60):
     """Whether a mutant is proved to answer as the right circuit does; False if it is seen not to, None if unknown."""
     return mutants.graph.steps_alike(number, timeout) or mutants.graph.answers_alike(number, timeout)
@@ -144,30 +198,32 @@ def is_equivalent(mutants, number, timeout=60):
 
 
 def campaign(unit, number, count, seed, timeout):
-    """Make, run and judge the mutants of a block; returns the row of the report."""
+    """Make, run and classify the mutants of a block; returns the row of the report."""
 
     def tell(text):
         print(f"{unit}: {text}", file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         mutants = Mutants(make_block(unit, "tiny"), number, seed, Path(folder))
+        for entry in unmatched(unit, mutants.gates):
+            tell(f"no gate is like the accepted survivor {entry.module}: {entry.change}")
         verdicts = run_mutants(mutants, count, seed)
         alive = _unnoticed(verdicts)
         tell(f"{len(alive)} of {len(verdicts)} mutants are not noticed; are they equivalent?")
         equivalent = {mutant for mutant in alive if mutants.graph.steps_alike(mutant, timeout)}
         open_ones = [mutant for mutant in alive if mutant not in equivalent]
-        tell(f"{len(equivalent)} are, {len(open_ones)} are played once more")
+        tell(f"{len(equivalent)} are, {len(open_ones)} run once more")
         if open_ones:
             verdicts |= run_mutants(mutants, MORE * count, seed + 1, open_ones)
         open_ones = _unnoticed({mutant: verdicts[mutant] for mutant in open_ones})
         tell(f"{len(open_ones)} are not noticed either; are they equivalent?")
-        judged = {mutant: mutants.graph.answers_alike(mutant, timeout) for mutant in open_ones}
+        proved = {mutant: mutants.graph.answers_alike(mutant, timeout) for mutant in open_ones}
     left = []
     for mutant in open_ones:
-        if judged[mutant] is not True:
+        if proved[mutant] is not True:
             text = mutants.descriptions[mutant - 1]
-            told = "differs" if judged[mutant] is False else "unknown whether it differs"
-            reason = next((why for start, why in ACCEPTED.get(unit, {}).items() if text.startswith(start)), "")
+            told = "differs" if proved[mutant] is False else "unknown whether it differs"
+            reason = next((entry.reason for entry in ACCEPTED if entry.covers(unit, text)), "")
             left.append(f"{text}: {told}" + (f"; {reason}" if reason else ""))
     killed = len(verdicts) - len(_unnoticed(verdicts))
     return {
