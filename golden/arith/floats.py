@@ -33,7 +33,8 @@ def check_words(name, words, width):
     words = np.asarray(words)
     if words.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, the words of the numbers, not {words.dtype}")
-    if words.size and not (0 <= words.min() and words.max() >> width == 0):
+    fits = words.dtype.kind == "u" and 8 * words.dtype.itemsize <= width
+    if not fits and words.size and not (0 <= words.min() and words.max() >> width == 0):
         wrong = words.min() if words.min() < 0 else words.max()
         raise ValueError(f"{name} must be words of {width} bits, from 0 to {(1 << width) - 1}, not {wrong}")
 
@@ -52,7 +53,10 @@ class Decoded(NamedTuple):
 
 def decode(fmt, bits):
     """Split words of `fmt` (any integer array) into exact integers and flags."""
-    word = np.asarray(bits).astype(np.uint64)
+    bits = np.asarray(bits)
+    if bits.dtype.kind not in "iu":
+        raise TypeError(f"words must be integers, not {bits.dtype}")
+    word = bits.astype(np.uint64)
     fraction = (word & np.uint64((1 << fmt.fraction_width) - 1)).astype(np.int64)
     field = (word >> np.uint64(fmt.fraction_width) & np.uint64((1 << fmt.exponent_width) - 1)).astype(np.int64)
     sign = (word >> np.uint64(fmt.width - 1) & np.uint64(1)).astype(np.int64)

@@ -6,10 +6,10 @@ import numpy as np
 
 from golden.arith.accumulator import Accumulator, Sums
 from golden.arith.elementwise import ELEMENTWISE_OPS, elementwise
-from golden.arith.floats import decode, round_pack, word_type
+from golden.arith.floats import check_words, decode, round_pack, word_type
 from golden.arith.functions import exponential, gelu, reciprocal, reciprocal_root
 from golden.spec.formats import FP32
-from golden.spec.vector_operations import Scope, VectorOp
+from golden.spec.vector_operations import OPERATION_WIDTH, SCOPE_WIDTH, Scope, VectorOp
 from golden.spec.vector_unit import VectorUnitParameters
 
 __all__ = ["Commands", "Results", "VectorUnit"]
@@ -116,6 +116,9 @@ class VectorUnit(VectorUnitParameters):
         LANES in entry l < n_lanes, ENGINE in entry v < n_engines, ALL in entry 0; the other entries are 0. LANES and
         ENGINE use Accumulator.align once; ALL aligns the engines' totals once more, without new guard bits.
         """
+        width = self.float_format.width
+        for name, bits in (("operation", OPERATION_WIDTH), ("scope", SCOPE_WIDTH), *((name, width) for name in "abc")):
+            check_words(name, getattr(commands, name), bits)
         banks = self.empty_banks() if banks is None else banks
         operation = np.asarray(commands.operation)
         rows = self._move(commands, banks)

@@ -14,7 +14,7 @@ from golden.units.hash_bank_mapper import search_multiplier
 from golden.units.layer_norm_unit import decode_epsilon, encode_epsilon, layer_norm, normalise
 from golden.units.softmax_unit import decode_scale, encode_scale, softmax
 from golden.units.token_selector import beat_positions, changed, token_masks
-from golden.units.vector_unit import VectorUnit
+from golden.units.vector_unit import Commands, VectorUnit
 from hw.units.data_aligner import DataAligner
 from hw.units.dot_product_array import DotProductArray
 from hw.units.layer_norm_unit import LayerNormUnit
@@ -144,6 +144,29 @@ def test_vector_unit(values, message):
 def test_functions_have_no_tables_for_fp32(function):
     with pytest.raises(ValueError, match="format must be one of fp16, bf16, not 'fp32'"):
         function(row(4), FP32)
+
+
+def test_functions_take_words():
+    for function in (exponential, reciprocal, reciprocal_root, gelu):
+        with pytest.raises(TypeError, match="words must be integers, not float16"):
+            function(np.float16([1.0]))
+
+
+@pytest.mark.parametrize(
+    "field, value, message",
+    [
+        ("operation", 32, "operation must be words of 5 bits, from 0 to 31, not 32"),
+        ("scope", 4, "scope must be words of 2 bits, from 0 to 3, not 4"),
+        ("a", 0x10000, "a must be words of 16 bits, from 0 to 65535, not 65536"),
+        ("b", -1, "b must be words of 16 bits, from 0 to 65535, not -1"),
+        ("c", 0.5, "c must be integers"),
+    ],
+)
+def test_commands_of_the_vector_unit(field, value, message):
+    commands = Commands.empty(2, 4, 4)
+    setattr(commands, field, np.full(np.shape(getattr(commands, field)), value))
+    with pytest.raises((TypeError, ValueError), match=message):
+        VectorUnit().execute(commands)
 
 
 def test_lanes_have_no_operands_in_fp32():
