@@ -73,6 +73,8 @@ class Bench:
 
     unit = ""
     required_bins: frozenset[str] = frozenset()
+    clocks_a_beat = 1
+    """About how many clocks a beat of stimulus takes."""
     longest_silence = 0
     """Clocks for which a unit may move no beat at all while it works, beyond its latency."""
     longest_stall = 0

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from hw.emit.package import build_package
 from verif.bench import simulator
+from verif.bench.batch import bench_class
 from verif.bench.hierarchy import expanded_size
 from verif.bench.progress import watched
 
 DEFAULT_COUNT = 900
 LEAST_COUNT = 27
-WORK = {"icarus": 60_000_000, "verilator": 600_000_000}
-"""Beats times the size of a design that a run may take by default: some minutes at most."""
+ALL_PAIRS_FROM = 90
+WORK = {"icarus": 200_000_000, "verilator": 2_000_000_000}
+"""Clocks times the size of a design that a run may take where nobody says more: a few minutes."""
 LONG_COUNT = 10_000  # from here on a faster simulation is worth the time to build it
 
 
@@ -33,7 +35,7 @@ class Result:
     idles: int = 0
     resets: int = 0
     cycles: int = 0
-    times: dict[str, list[int]] = field(default_factory=dict)
+    times: list[dict[str, list[int]]] = field(default_factory=list)
 
     @property
     def passed(self):
@@ -55,11 +57,11 @@ def emit(block, top):
     return _emitted[key]
 
 
-def size_of(block):
-    """The size of a block's Verilog, see :func:`verif.bench.hierarchy.expanded_size`."""
+def work_of_beat(block):
+    """What a beat of stimulus costs: the size of the block's Verilog times the clocks that a beat takes."""
     if block.key not in _sizes:
         _sizes[block.key] = expanded_size(emit(block, block.base_name), block.base_name)
-    return _sizes[block.key]
+    return _sizes[block.key] * bench_class(block.base_name).clocks_a_beat
 
 
 def scope(block, sim=None):
@@ -67,10 +69,10 @@ def scope(block, sim=None):
 
     The beats become fewer with the size of the design, and in the end each pattern is used once instead of all pairs.
     """
-    size = size_of(block)
-    sim = simulator.choose_for(size, sim)
-    count = max(LEAST_COUNT, min(DEFAULT_COUNT, WORK[sim] // size))
-    return sim, count, count >= DEFAULT_COUNT // 10
+    work = work_of_beat(block)
+    sim = simulator.choose_for(work * ALL_PAIRS_FROM > WORK["icarus"], sim)
+    count = max(LEAST_COUNT, min(DEFAULT_COUNT, WORK[sim] // work))
+    return sim, count, count >= ALL_PAIRS_FROM
 
 
 def run_bench(
@@ -83,7 +85,7 @@ def run_bench(
     lines and toggles (in Verilator).
     """
     unit = block.base_name
-    sim = simulator.choose_for(size_of(block), sim)
+    sim = simulator.choose_for(work_of_beat(block) * count > WORK["icarus"], sim)
     job = {
         "unit": unit,
         "parameters": block.parameters.to_dict(),
@@ -111,7 +113,7 @@ def run_job(block, scenario, job, *, sim=None, waves=False, keep=None, edit=None
     ``scenario`` is ``module:function``, see :mod:`verif.bench.runtime`; ``job`` is plain data for it. ``long``: see
     :func:`verif.bench.simulator.build`; the other options are those of :func:`run_bench`.
     """
-    sim = simulator.choose_for(size_of(block), sim)
+    sim = simulator.choose(sim)
     top = block.base_name
     files = emit(block, top)
     with watched(f"building {top} for {sim}"):

@@ -12,16 +12,16 @@ from verif.bench.testbench import Testbench
 __all__ = ["replay", "stream_through"]
 
 
-def replay(block, batch, *, stall="none", idle="none", seed=1, sim=None):
-    """Run a :class:`verif.bench.batch.Batch` on a block's Verilog from a reset; returns a :class:`Result`.
+def replay(block, *batches, stall="none", idle="none", seed=1, sim=None):
+    """Run some :class:`verif.bench.batch.Batch` on a block's Verilog, the first from a reset on: a :class:`Result`.
 
-    Its ``times`` are, for each stream, the clocks in which its beats were taken.
+    Its ``times`` are, for each batch and stream, the clocks in which its beats were taken.
     """
     job = {
         "unit": block.base_name,
         "parameters": block.parameters.to_dict(),
         "seed": seed,
-        "batch": asdict(batch),
+        "batches": [asdict(batch) for batch in batches],
         "stall": stall,
         "idle": idle,
     }
@@ -40,8 +40,11 @@ async def run_recorded(simulation):
     bench = Bench(unit_class(job["unit"])(**job["parameters"]), job["seed"])
     testbench = Testbench(simulation.dut, bench, job["seed"])
     await testbench.start()
-    await testbench.run(Batch(**job["batch"]), job["stall"], job["idle"])
-    return {**testbench.result(), "times": testbench.times}
+    times = []
+    for batch in job["batches"]:
+        await testbench.run(Batch(**batch), job["stall"], job["idle"])
+        times.append(testbench.times)
+    return {**testbench.result(), "times": times}
 
 
 async def run_stream(simulation):

@@ -16,8 +16,6 @@ from verif.bench.hierarchy import compiled_once
 
 BUILD_ROOT = Path(os.environ.get("BUILD_ROOT", "build")).resolve() / "sim"
 SIMULATORS = ("icarus", "verilator")
-LARGE_SIZE = 400_000
-"""From here on Icarus takes minutes."""
 
 
 class SimulatorError(Exception):
@@ -45,18 +43,18 @@ def choose(name=None):
     return name
 
 
-def choose_for(size, name=None):
-    """The simulator for a design of a size (:func:`verif.bench.hierarchy.expanded_size`).
+def choose_for(is_large, name=None):
+    """The simulator for a run that is too large for Icarus, or not.
 
-    The user's choice counts; where there is none, a large design takes Verilator if it can be built, and a line says so.
+    The user's choice counts; where there is none, a large run takes Verilator if it can be built, and a line says so.
     """
-    if name or os.environ.get("SIM") or size < LARGE_SIZE:
+    if name or os.environ.get("SIM") or not is_large:
         return choose(name)
     try:
         chosen = choose("verilator")
     except SimulatorError:
         return choose()
-    print(f"a design of {size:,} lines with all instances: Verilator (another with SIM or --sim)", file=sys.stderr)
+    print("simulator: Verilator, for Icarus would take many minutes (another one: SIM=icarus)", file=sys.stderr)
     return chosen
 
 

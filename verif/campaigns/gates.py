@@ -78,7 +78,7 @@ def check(unit, library_file, options):
         result = run_bench(
             block,
             seed=options.seed,
-            sim=options.sim,
+            sim=simulator.choose_for(is_large=True, name=options.sim),
             count=options.count,
             edit=lambda files: {f"{unit}.v": netlist.verilog},
         )
@@ -98,7 +98,7 @@ def main(arguments=None):
     )
     parser.add_argument("units", nargs="*", metavar="UNIT", help="blocks (default: all but the core)")
     parser.add_argument("--liberty", metavar="FILE", help="standard-cell library, .lib or .lib.gz")
-    parser.add_argument("--sim", metavar="|".join(simulator.SIMULATORS), default="verilator", help="default verilator")
+    parser.add_argument("--sim", metavar="|".join(simulator.SIMULATORS), help="default: SIM, else Verilator")
     parser.add_argument("-n", "--count", type=int, default=90, help="beats of stimulus, about (default 90)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the stimulus (default 1)")
     parser.add_argument("--timeout", type=int, default=300, help="seconds for a proof of equivalence (default 300)")

@@ -27,7 +27,6 @@ __all__ = ["Mutants", "is_equivalent", "run_mutants", "unmatched"]
 
 LEAST_KILLED = 0.97
 
-SIM = "verilator"
 COUNT = {
     "token_selector": 2700,
     "dot_product_unit": 2700,
@@ -166,7 +165,7 @@ def run_mutants(mutants, count, seed, numbers=None):
                     mutants.block,
                     "verif.campaigns.mutant_runs:run_each",
                     job,
-                    sim=SIM,
+                    sim=simulator.choose_for(is_large=True),
                     keep=folder,
                     long=True,
                     edit=lambda files: {f"{mutants.top}.v": mutants.verilog},

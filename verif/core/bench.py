@@ -13,6 +13,7 @@ class CoreBench(Bench):
 
     unit = "core"
     latency = 100
+    clocks_a_beat = 300
 
     def __init__(self, block, seed):
         super().__init__(block, seed)

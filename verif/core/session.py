@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from verif.bench import simulator
 from verif.bench.endpoints import Probe, Source, StreamMonitor, word
 from verif.bench.harness import run_job
 from verif.bench.scoreboard import Scoreboard
@@ -27,6 +28,7 @@ def run_program(block, program, *, sim=None):
         "load": [f"{beat:x}" for beat in program.beat_integers()],
         "stores": len(program.stored),
     }
+    sim = simulator.choose_for(is_large=True, name=sim)
     result = run_job(block, f"{__name__}:run_at_full_speed", job, sim=sim, long=True)
     word_bytes = 2 * block.parameters.row_word
     beats = b"".join(int(beat, 16).to_bytes(word_bytes, "little") for beat in result["store"])

@@ -35,7 +35,7 @@ def run():
     phases = Phases.of(sizes)
     attention(phases, head)
     program = phases.program
-    session = run_program(block, program, sim="verilator")
+    session = run_program(block, program)
     golden = program.results(Core(sizes).execute(program.commands, program.load_beats))
     numbers = {stored.command: number for number, stored in enumerate(program.stored)}
     found = program.split(session.values, session.last)

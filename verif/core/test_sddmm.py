@@ -48,7 +48,7 @@ def test_clocks(run_ahead):
         program.clear(counters=True)
         scores = program.sddmm(query, keys, 1, at=scores and scores.first)
         program.store_counters()
-    session = run_program(block, program, sim="verilator")
+    session = run_program(block, program)
     found = [dict(zip(COUNTERS, map(int, words), strict=True)) for words in program.split(session.values, session.last)]
     bank_map = BankMap(n_columns=masks.shape[-1], n_banks=sizes.n_banks, multiplier=MULTIPLIER)
     timing = CoreTiming(sizes)

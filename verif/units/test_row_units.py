@@ -63,28 +63,25 @@ def make(unit, width, n_slots):
     return make_block(unit, None, {UNITS[unit][0]: width, "n_slots": n_slots})
 
 
-def delays(block, lengths, seed=1, **options):
-    """When each beat of some rows was taken, and when its result came."""
+def delays(block, *rows, seed=1, **options):
+    """For each list of rows' lengths: when each beat was taken, and when its result came."""
     _, make_batch, source, sink = UNITS[block.base_name]
-    result = replay(block, make_batch(block.parameters, lengths, np.random.default_rng(seed)), **options)
+    rng = np.random.default_rng(seed)
+    result = replay(block, *(make_batch(block.parameters, lengths, rng) for lengths in rows), **options)
     assert result.passed, result.messages
-    times = result.times
-    assert len(times[source]) == len(times[sink]) == sum(lengths)
-    return np.array(times[source]), np.array(times[sink])
+    for lengths, times in zip(rows, result.times, strict=True):
+        assert len(times[source]) == len(times[sink]) == sum(lengths)
+        yield np.array(times[source]), np.array(times[sink])
 
 
 @SIZES
-def test_latency_is_as_stated(unit, width, n_slots):
+def test_latency_and_rows_of_equal_length(unit, width, n_slots):
+    """A single beat takes the stated latency, and rows of equal length flow without a gap."""
     block = make(unit, width, n_slots)
-    taken, given = delays(block, [1])
-    assert (given - taken).tolist() == [block.latency]
-
-
-@SIZES
-def test_rows_of_equal_length_flow_without_a_gap(unit, width, n_slots):
-    block = make(unit, width, n_slots)
-    for length in sorted({1, (n_slots + 1) // 2, n_slots}):
-        taken, given = delays(block, [length] * (2 + 90 // length))
+    lengths = sorted({1, (n_slots + 1) // 2, n_slots})
+    single, *others = delays(block, [1], *([length] * (2 + 90 // length) for length in lengths))
+    assert (single[1] - single[0]).tolist() == [block.latency]
+    for length, (taken, given) in zip(lengths, others, strict=True):
         assert (np.diff(taken) == 1).all()
         assert (given - taken == block.latency + 2 * (length - 1)).all()
 
@@ -96,7 +93,7 @@ def test_rows_of_mixed_lengths(unit, width, n_slots, idle):
     block = make(unit, width, n_slots)
     rng = np.random.default_rng(2)
     lengths = [n_slots, *[1] * 2 * n_slots, n_slots, *rng.integers(1, n_slots + 1, 20), *[n_slots] * 3, 1, n_slots]
-    taken, given = delays(block, lengths, idle=idle)
+    ((taken, given),) = delays(block, lengths, idle=idle)
     bound = block.latency + 2 * (n_slots - 1)
     # A beat may have to wait for the rest of its row to be sent.
     ends = np.cumsum(lengths) - 1

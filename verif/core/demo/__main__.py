@@ -27,7 +27,7 @@ def main(arguments=None):
         "--tau", type=int, default=1, help="number of the threshold for the token mask (default 1: 2**-6)"
     )
     parser.add_argument(
-        "--sim", metavar="|".join(simulator.SIMULATORS), default="verilator", help="simulator (default Verilator)"
+        "--sim", metavar="|".join(simulator.SIMULATORS), help="simulator (default: SIM, else Verilator)"
     )
     parser.add_argument("-o", "--output", default="build/demo", metavar="DIR", help="where report and picture go")
     options = parser.parse_args(arguments)
@@ -49,7 +49,7 @@ def main(arguments=None):
     golden = phases.program.results(Core(sizes).execute(phases.program.commands, phases.program.load_beats))
     print("Verilog: building the simulation takes some minutes the first time, then it runs", flush=True)
     try:
-        session = run_program(block, phases.program, sim=simulator.choose(options.sim))
+        session = run_program(block, phases.program, sim=options.sim)
     except simulator.SimulatorError as error:
         raise UsageError(str(error)) from None
     found = phases.program.split(session.values, session.last)
