@@ -16,8 +16,8 @@ DEFAULT_COUNT = 900
 LEAST_COUNT = 27
 ALL_PAIRS_FROM = 90
 WORK = {"icarus": 200_000_000, "verilator": 2_000_000_000}
-"""Clocks times the size of a design that a run may take where nobody says more: a few minutes."""
-LONG_COUNT = 10_000  # from here on a faster simulation is worth the time to build it
+"""Clocks times the size of a design that a run may take unless more is asked for: a few minutes."""
+LONG_COUNT = 10_000  # from here on a faster simulation pays for the time to build it
 
 
 @dataclass

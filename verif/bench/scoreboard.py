@@ -1,11 +1,11 @@
 """Collects what a simulation finds wrong."""
 
 SHOWN = 8
-"""Messages that are kept in full; the others are only counted."""
+"""Messages that are stored in full; the others are only counted."""
 
 
 class Scoreboard:
-    """Counts failures and keeps the first messages, each with where in the stimulus it happened."""
+    """Counts failures and stores the first messages, each with where in the stimulus it happened."""
 
     def __init__(self):
         self.failed, self.messages, self.where, self.is_silent = 0, [], "start", False

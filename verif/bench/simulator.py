@@ -80,9 +80,9 @@ class _Verilator(cocotb_runner.Verilator):
         verilate, make = super()._build_command()
         verilate = [word for word in verilate if word != "--public-flat-rw"]
         make.append("VM_PARALLEL_BUILDS=0")
-        kept = list(map(str, _runtime(self.waves, "--coverage-line" in self.build_args).glob("verilated*.o")))
+        objects = list(map(str, _runtime(self.waves, "--coverage-line" in self.build_args).glob("verilated*.o")))
         # Copied after verilating, so that they are newer than what make compares them with.
-        return [verilate, ["cp", *kept, str(self.build_dir)], make] if kept else [verilate, make]
+        return [verilate, ["cp", *objects, str(self.build_dir)], make] if objects else [verilate, make]
 
 
 class _Icarus(cocotb_runner.Icarus):
@@ -116,7 +116,7 @@ def _build_arguments(sim, folder, files, top, waves, long, coverage):
 
 
 def _runtime(waves, coverage):
-    """Where the objects that are the same in every Verilator build are kept: its run-time library."""
+    """Where the objects that are the same in every Verilator build are stored: its run-time library."""
     versions = "-".join(
         (
             _versions("verilator"),

@@ -15,7 +15,7 @@ SIMULATORS = [
 
 
 @pytest.mark.parametrize("sim, name", SIMULATORS)
-def test_waveforms_are_kept(tmp_path, sim, name):
+def test_waveforms_are_written(tmp_path, sim, name):
     block = make_block("bitonic_sorter", None, {"n": 2, "key_width": 2, "payload_width": 1})
     assert run_bench(block, sim=sim, count=9, waves=True, keep=tmp_path).passed
     assert Path(tmp_path, name).stat().st_size > 100

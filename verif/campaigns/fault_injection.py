@@ -30,7 +30,7 @@ class Bug:
     """``pattern`` becomes ``replacement`` in the Verilog of a ``block`` of a ``size``, or of whatever contains it.
 
     ``unit`` and ``block`` say which formal property looks at it, the first one unless ``place`` names another;
-    ``bench``, ``parameters``: which testbench plays on the whole unit, if there is one.
+    ``bench``, ``parameters``: which testbench runs on the whole unit, if there is one.
     """
 
     name: str
@@ -259,7 +259,7 @@ BUGS = [
         r" \(valid_1\) begun <= ~ tree_beat",
     ),
     _not_reset(
-        "a sum of kept values survives a reset",
+        "a sum of retained values survives a reset",
         "softmax_unit",
         "SoftmaxUnit",
         _SOFTMAX,
@@ -267,7 +267,7 @@ BUGS = [
         r" \(\w+\) begun <= ~ last_1;",
     ),
     Bug(
-        "what equals the threshold is not kept",
+        "what equals the threshold is dropped",
         "softmax_unit",
         "SoftmaxUnit",
         _SOFTMAX,
@@ -423,13 +423,13 @@ def main(arguments=None):
                 proof = by_formal(bug, Path(folder))
             formal, is_found = re.sub(r" \([^()]*\)$", "", proof.verdict), proof.holds is False
         try:
-            played = by_testbench(bug)
+            found = by_testbench(bug)
         except simulator.SimulatorError as error:
             parser.exit(2, f"{error}\n")
-        bench = "no unit uses it" if played is None else f"{played[0]} failures in {played[1]} checks"
+        bench = "no unit uses it" if found is None else f"{found[0]} failures in {found[1]} checks"
         rows.append([bug.name, f"`{bug.block}`", formal, bug.bench or "-", bench])
         print(": ".join([bug.name, formal, bench]), flush=True)
-        if not is_found and not (played and played[0]):
+        if not is_found and not (found and found[0]):
             unnoticed.append(bug.name)
     if options.report:
         headers = ["bug", "block", "formal", "testbench", "what it says"]

@@ -14,7 +14,7 @@ DATA = PAGE.with_suffix(".json")
 
 
 def renew(kind, rows):
-    """Take over the measurements ``{block: values}`` of one kind and write the page anew."""
+    """Take over the measurements ``{block: values}`` of one kind and write the page again."""
     data = json.loads(DATA.read_text()) if DATA.exists() else {}
     data.setdefault(kind, {}).update(rows)
     text = json.dumps(data, indent=1, sort_keys=True) + "\n"
@@ -92,7 +92,7 @@ def _mutation(rows):
             "## Mutants\n",
             "`make mutate`: one change of a gate of the emitted Verilog at a time, made by Yosys, against the block's",
             "standard testbench. A mutant that it does not notice is called equivalent if ABC proves that no output ever",
-            "differs, nor a payload while it is valid; those left open are played once more with four times the beats.\n",
+            "differs, nor a payload while it is valid; those left open are run once more with four times the beats.\n",
             tabulate(table, headers=headers, tablefmt="github"),
             "",
             *(["Survivors:\n", *left, ""] if left else []),

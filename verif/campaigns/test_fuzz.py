@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from verif.campaigns.fuzz.cases import make_case
-from verif.campaigns.fuzz.run import Outcome, judge
+from verif.campaigns.fuzz.run import Outcome, check_outcome
 
 
 def fuzz(*words):
@@ -41,13 +41,13 @@ GOOD = "error: n must be odd\n"
         ("hang", "", {}, "more than 10 s"),
     ],
 )
-def test_the_judge(tmp_path, code, errors, after, words):
-    problem = judge(Outcome(code, "", errors, 1.0), {}, after, tmp_path)
+def test_the_check(tmp_path, code, errors, after, words):
+    problem = check_outcome(Outcome(code, "", errors, 1.0), {}, after, tmp_path)
     assert problem is None if words is None else words in problem
 
 
-def test_the_judge_reads_the_manifest(tmp_path):
+def test_the_check_reads_the_manifest(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/manifest.json").write_text('{"files": {"a.v": {"sha256": "0"}}}')
     (tmp_path / "out/a.v").write_text("half")
-    assert "a.v is not what the manifest says" in judge(Outcome(0, "", "", 1.0), {}, {}, tmp_path)
+    assert "a.v is not what the manifest says" in check_outcome(Outcome(0, "", "", 1.0), {}, {}, tmp_path)

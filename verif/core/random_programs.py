@@ -71,16 +71,16 @@ class RandomPrograms(RandomInputs):
         kind = rng.choice(["rows", "rows", "scores", "probabilities"])
         planned = []
         mask = int(rng.integers(0, sizes.n_masks))
-        n_keys = self._kept_keys(n_rows)
+        n_keys = self._key_count(n_rows)
         if kind == "rows":
             source = self._matrix(n_rows, n)
             self._need_rows(*source, n_rows, n)
         else:
             self._need_mask(mask, n_rows, n_keys)
-            source = self._kept_source(kind, mask, n_rows, n_keys, gated)
+            source = self._score_source(kind, mask, n_rows, n_keys, gated)
         for _ in range(int(rng.choice([1, 2, 3, 3, 4, 6]))):
             if kind == "rows" and n <= sizes.max_head_dim and rng.random() < 0.5:
-                n_keys = self._kept_keys(n_rows)
+                n_keys = self._key_count(n_rows)
                 mask = int(rng.integers(0, sizes.n_masks))
                 self._need_mask(mask, n_rows, n_keys)
                 command = self._sddmm(source, n, mask, n_rows, n_keys)
@@ -111,14 +111,14 @@ class RandomPrograms(RandomInputs):
             self._recover()
         return False
 
-    def _kept_keys(self, n_rows):
+    def _key_count(self, n_rows):
         """Keys for so many rows: their scores must fit."""
         n_keys = self._size(self._most_tokens)
         while n_rows * self.sizes.slots_of(n_keys) > self.sizes.omem_depth:
             n_keys = max(1, n_keys // 2)
         return n_keys
 
-    def _kept_source(self, kind, mask, n_rows, n_keys, gated):
+    def _score_source(self, kind, mask, n_rows, n_keys, gated):
         """Scores or probabilities that are there already, or loaded."""
         slots = self.sizes.slots_of(n_keys)
         first = self._place(kind, n_rows * slots)

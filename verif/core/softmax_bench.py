@@ -83,10 +83,10 @@ class SoftmaxProgram:
         found = softmax(wide.reshape(flat), taken.reshape(flat), scale, theta, factor)
         value = found.values.reshape(wide.shape)[steps.row, within]
         keep = found.keep.reshape(wide.shape)[steps.row, within]
-        kept = np.zeros(bitmap.shape, bool)
+        passed = np.zeros(bitmap.shape, bool)
         step, bank = np.nonzero(keep)
-        kept[steps.row[step], bank, steps.slot[step, bank]] = True
-        kept_words = pack(kept.reshape(len(active), -1), 1) if len(active) else []
+        passed[steps.row[step], bank, steps.slot[step, bank]] = True
+        mask_words = pack(passed.reshape(len(active), -1), 1) if len(active) else []
 
         rows = [[] for _ in active]
         for step, bank in np.argwhere(enable):
@@ -94,7 +94,7 @@ class SoftmaxProgram:
             rows[steps.row[step]].append(["probabilities", int(bank), address, int(value[step, bank])])
         if kind == "make_mask":
             for index, row in enumerate(active):
-                rows[index].append(["mask", 0, mask_word(p, mask_out, int(row)), kept_words[index]])
+                rows[index].append(["mask", 0, mask_word(p, mask_out, int(row)), mask_words[index]])
                 rows[index].append(["mass", 0, int(row), int(found.retained_mass[index])])
         flags = (FLAGS["gated"] if gated else 0) | (FLAGS[kind] if kind != "plain" else 0)
         return {

@@ -72,7 +72,7 @@ def run_of(program):
 
 @pytest.mark.parametrize("n_short", [0, 3])
 def test_attention_is_within_its_bound(sizes, n_short):
-    """Dense with a mask at theta, then under this mask with the mass that was kept; the bound is the core's own."""
+    """Dense with a mask at theta, then under this mask with the retained mass; the bound is the core's own."""
     rng = np.random.default_rng(1)
     n, d = sizes.max_tokens - n_short, sizes.max_head_dim - min(n_short, 2)
     query, key, value = (rng.normal(size=(n, d)).astype(np.float16) for _ in range(3))
@@ -241,7 +241,7 @@ def test_encoded_rows_element_by_element(sizes):
 
 
 def test_ctr_gates_rows(sizes):
-    """Rows of tokens that changed are computed anew, the others keep what they were."""
+    """Rows of tokens that changed are computed again, the others stay as they were."""
     rng = np.random.default_rng(5)
     n = words_for(sizes.latent_width, sizes.patch) * words_for(sizes.latent_height, sizes.patch)
     latents = rng.normal(size=(4, sizes.channels, sizes.latent_height, sizes.latent_width)).astype(np.float16)

@@ -60,8 +60,8 @@ CASES = [
 ]
 
 
-def play(block, runs):
-    """Play the runs; counters that do not depend on time must be the golden model's."""
+def run_all(block, runs):
+    """Run them; counters that do not depend on time must be the golden model's."""
     result = run_path(block, "verif.core.vector_bench", runs, seed=SEED)
     assert not result["messages"], result["messages"]
     for run, found in zip(runs, result["runs"], strict=True):
@@ -95,7 +95,7 @@ def test_commands(parameters):
             for abort in (None, int(program.rng.integers(1, 150)), None):
                 kind = kinds[program.rng.integers(len(kinds))]
                 runs.append(kind(stall=stall, limit=limit, abort=abort))
-    result = play(block, runs)
+    result = run_all(block, runs)
     assert result["checked"] > 20
     assert {"words", "values_before", "values_beside"} <= {way for run in runs for way in run["extra"]}
 
@@ -117,13 +117,13 @@ def test_no_clock_is_lost():
         for n_in in (5, 32)
     ]
     runs += [program.layer_norm(n_in=n_in, **common) for n_in in (1, 9, 32)]
-    result = play(block, runs)
+    result = run_all(block, runs)
     for run, found in zip(runs, result["runs"], strict=True):
         if "n_steps" in run:
             assert busy(found) == run["n_steps"], run["name"]
             assert found["clocks"] == block.latency + run["n_steps"] or run["density"] > 0, run["name"]
         elif "n_words" in run:
-            # A row waits for its own last word twice; its way begins at start, and anew behind gamma and beta.
+            # A row waits for its own last word twice; its way begins at start, and again behind gamma and beta.
             latency = 2 * RowReader.latency + norm.latency + RowWriter.latency + 1
             assert found["clocks"] == run["n_reads"] + 2 * (run["n_words"] - 1) + latency, run["name"]
         else:
@@ -142,7 +142,7 @@ def test_a_slow_imem_holds_up_everything(writes):
     for density in (0, 0.02):
         runs.append(program.elementwise(n_rows=64, n_in=4, gated=False, stall={"writes": writes}))
         runs.append(program.spmm(density=density, n_rows=64, n_in=2, n_keys=40, gated=False, stall={"writes": writes}))
-    result = play(block, runs)
+    result = run_all(block, runs)
     assert all(found["stalls"] > 32 and found["counters"]["waits_for_write"]["total"] for found in result["runs"])
 
 

@@ -40,7 +40,7 @@ def arrays():
 
 
 def attention(core, query, key, value, mask=0, **softmax):
-    """Output, made mask, kept masses and counters of one head on a core that keeps its state; mask 0 is all ones."""
+    """Output, made mask, retained masses and counters of one head on a core that keeps its state; mask 0 is all ones."""
     n, d = query.shape
     program = Program(core.sizes)
     rows = program.load_rows(query)
@@ -71,7 +71,7 @@ def check(output, query, key, value, mask=None, factor=1.0):
 
 
 def test_a_dense_step_and_a_masked_one(arrays):
-    """The second step of a head under the mask that the first one made, without and with the mass that was kept."""
+    """The second step of a head under the mask that the first one made, without and with the retained mass."""
     theta = float(arrays["A_theta"][1])
     heads = [head.astype(np.float64) for head in arrays["A_qkv"][:2]]
     recorded = np.unpackbits(arrays["A_mask"][0, 1], axis=-1, bitorder="little").astype(bool)

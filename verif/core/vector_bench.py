@@ -88,7 +88,7 @@ class BankWrites:
 
 
 class VectorProgram:
-    """Makes runs at random; what the banks hold is kept from run to run."""
+    """Makes runs at random; the banks hold their contents from run to run."""
 
     def __init__(self, parameters, seed):
         self.parameters, self.rng = parameters, np.random.default_rng(seed)
@@ -253,16 +253,16 @@ class VectorProgram:
     def _mask(self, mask, n_rows, density):
         """Some rows empty, some full, some with one bank only; bits at slots beyond the keys do not count."""
         p, rng = self.parameters, self.rng
-        n_kept = n_rows if mask else 1
-        shape = n_kept, p.n_banks, p.key_slots
-        bitmap = rng.random(shape) < (rng.random((n_kept, 1, 1)) if density is None else density)
+        n_mask_rows = n_rows if mask else 1
+        shape = n_mask_rows, p.n_banks, p.key_slots
+        bitmap = rng.random(shape) < (rng.random((n_mask_rows, 1, 1)) if density is None else density)
         if density is None:
-            kind = rng.integers(0, 8, n_kept)
+            kind = rng.integers(0, 8, n_mask_rows)
             bitmap[kind == 0] = False
             bitmap[kind == 1] = True
             bitmap[kind == 2, 1:] = False
-        words = pack(bitmap.reshape(n_kept, -1), 1)
-        load = [["mask", 0, mask_word(p, mask, row), words[row]] for row in range(n_kept)]
+        words = pack(bitmap.reshape(n_mask_rows, -1), 1)
+        load = [["mask", 0, mask_word(p, mask, row), words[row]] for row in range(n_mask_rows)]
         return load, bitmap if mask else np.repeat(bitmap, n_rows, axis=0)
 
     def _values(self, how, bank_address, chunks, slots, is_used):

@@ -13,7 +13,7 @@ class Checker(Elaboratable):
     """A circuit around instances of blocks' emitted Verilog.
 
     The block's own signals are its connections: a checker reads and compares them, and those inputs that it does not
-    :meth:`drive` are free: the solver chooses them anew in every clock. ``rst`` is 1 in the first clock, before which
+    :meth:`drive` are free: the solver chooses them again in every clock. ``rst`` is 1 in the first clock, before which
     all registers and memories of the block hold anything, and later whenever the solver likes; the checker's registers
     (domain sync) start again with it. Its logic goes into the module :attr:`m`.
     """
@@ -53,10 +53,10 @@ class Checker(Elaboratable):
     def constant(self, shape, name):
         """A value that the solver chooses once."""
         choice = self.free(shape, f"{name}_choice")
-        kept = Signal.like(choice, name=f"{name}_kept", reset_less=True)
+        held = Signal.like(choice, name=f"{name}_kept", reset_less=True)
         value = Signal.like(choice, name=name)
-        self.m.d.comb += value.eq(Mux(self.first, choice, kept))
-        self.m.d.sync += kept.eq(value)
+        self.m.d.comb += value.eq(Mux(self.first, choice, held))
+        self.m.d.sync += held.eq(value)
         return value
 
     def drive(self, port, value):
@@ -104,10 +104,10 @@ class Checker(Elaboratable):
 
     def register(self, value, name, enable=1):
         """``value`` in the clock before (with ``enable``); a register of the checker, cleared by reset."""
-        kept = Signal.like(value, name=name)
+        held = Signal.like(value, name=name)
         with self.m.If(enable):
-            self.m.d.sync += kept.eq(value)
-        return kept
+            self.m.d.sync += held.eq(value)
+        return held
 
     def ports(self, clocking):
         """Finish the circuit: add the instances and return ``{port: (value, direction)}`` of the top.

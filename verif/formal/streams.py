@@ -23,7 +23,7 @@ def _keeps_waiting(c, stream, name):
 
 
 def obey(c, *streams):
-    """Assume that whoever drives these inputs keeps the rules of streams."""
+    """Assume that whoever drives these inputs follows the rules of streams."""
     for index, stream in enumerate(streams):
         c.assume(_keeps_waiting(c, stream, f"source_{index}"))
 

@@ -1,4 +1,4 @@
-"""Runs a case in a process of its own, forked from one that has imported everything, and judges what came of it."""
+"""Runs a case in a process of its own, forked from one that has imported everything, and checks what came of it."""
 
 import hashlib
 import importlib
@@ -21,7 +21,7 @@ from verif.campaigns.fuzz.cases import OUTPUT
 from verif.core.demo import program
 from verif.formal import run as formal_run
 
-__all__ = ["LIMIT_S", "Outcome", "judge", "run_case"]
+__all__ = ["LIMIT_S", "Outcome", "check_outcome", "run_case"]
 
 LIMIT_S = 10
 """Of processor time, for a command line to refuse or to get to the work that it is asked for."""
@@ -50,14 +50,14 @@ class Outcome:
 
 
 def run_case(case, as_command=False):
-    """The problem of a case, or None, and its :class:`Outcome`; ``as_command`` starts Python anew, as a user does."""
+    """The problem of a case, or None, and its :class:`Outcome`; ``as_command`` starts a new Python, as a user does."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as scratch:
         folder = Path(scratch, "work")
         folder.mkdir()
         case.prepare(folder)
         before = _tree(folder)
         outcome = (_command if as_command else _forked)(case, folder, Path(scratch))
-        return judge(outcome, before, _tree(folder), folder), outcome
+        return check_outcome(outcome, before, _tree(folder), folder), outcome
 
 
 def _forked(case, folder, scratch):
@@ -191,10 +191,10 @@ def _is_small(block):
     return max(numbers, default=0) <= _FEW and block.base_name in ("hash_bank_mapper", "bitonic_sorter", "data_aligner")
 
 
-# The judge ----------------------------------------------------------------------------------------------------------
+# The check ----------------------------------------------------------------------------------------------------------
 
 
-def judge(outcome, before, after, folder):
+def check_outcome(outcome, before, after, folder):
     """A sentence about what is wrong, or None."""
     if "Traceback" in outcome.errors + outcome.output:
         return "a traceback"

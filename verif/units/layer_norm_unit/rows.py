@@ -1,7 +1,7 @@
 """``python -m verif.units.layer_norm_unit.rows``: finds rows on which an error of one unit inside the layer-norm unit shows.
 
 Among random rows some are on the edge: a sum just at the next step of what it is cut to, a result just at a tie. They
-are rare where much is cut, so they are looked for once and kept in ``data``; testbenches play them in any block.
+are rare where much is cut, so they are searched once and stored in ``data``; testbenches use them in any block.
 """
 
 import argparse

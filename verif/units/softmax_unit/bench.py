@@ -36,8 +36,8 @@ class SoftmaxUnitBench(Bench):
             "inf",
             "minus_inf_only",
             "full_row",
-            "kept_none",
-            "kept_all",
+            "retained_none",
+            "retained_all",
             "factor",
             "equals_theta",
             "negative_theta",
@@ -78,7 +78,7 @@ class SoftmaxUnitBench(Bench):
         )
 
     def _theta(self, values):
-        """A threshold of a special kind, or one of the probabilities, which is then kept, or any."""
+        """A threshold of a special kind, or one of the probabilities, which is then retained, or any."""
         if self._turn % 2:
             return int(THETAS[self._turn // 2 % len(THETAS)])
         finite = values[(values > 0) & (values < INFINITY)]
@@ -175,8 +175,8 @@ def count_bins(scores, enable, lengths, found, factor, theta, p):
         "infinite_ties": ~is_nan & (n_infinite > 1),
         "minus_inf_only": (n_enabled > 0) & (words == NEGATIVE_INFINITY).all(axis=1),
         "full_row": inside.all(axis=1) & (enable == inside).all(axis=1),
-        "kept_none": finite & ~found.keep.any(axis=1),
-        "kept_all": finite & (found.keep == enable).all(axis=1),
+        "retained_none": finite & ~found.keep.any(axis=1),
+        "retained_all": finite & (found.keep == enable).all(axis=1),
         "equals_theta": finite & (enable & (found.values == theta) & (found.values > 0)).any(axis=1),
         "negative_theta": finite & (0x8000 < theta <= NEGATIVE_INFINITY),
         "nan_theta": finite & (theta & 0x7FFF > INFINITY),

@@ -26,9 +26,9 @@ def row_buffer(c, block):
     stable(c, row=block.row)
     accepted, delivered = moves(block.source), moves(block.row)
     ends = accepted & block.source.payload.last
-    owed = Signal(range(block.depth + 2))  # complete rows whose statistic has not come
-    m.d.sync += owed.eq(owed + ends - block.statistic_valid)
-    c.assume(~block.statistic_valid | (owed != 0))
+    missing = Signal(range(block.depth + 2))  # complete rows whose statistic has not come
+    m.d.sync += missing.eq(missing + ends - block.statistic_valid)
+    c.assume(~block.statistic_valid | (missing != 0))
 
     one_to_one(
         c,
@@ -40,7 +40,7 @@ def row_buffer(c, block):
         bounded_wait=False,
         shown=lambda row: Cat(row.beat, row.last),
     )
-    # The solver picks a beat; its row's statistic is the one after those that are owed to earlier rows.
+    # The solver picks a beat; its row's statistic is the one after those that earlier rows still miss.
     pick = c.free(1, "statistic_pick")
     following, ahead = Signal(), Signal(range(block.depth + 2))
     earlier, has_statistic = Signal(range(block.depth + 2)), Signal()
@@ -52,7 +52,7 @@ def row_buffer(c, block):
             following.eq(1),
             has_statistic.eq(0),
             ahead.eq(inside - delivered),
-            earlier.eq(owed - block.statistic_valid),
+            earlier.eq(missing - block.statistic_valid),
         ]
     with m.Elif(following):
         m.d.sync += [ahead.eq(ahead - delivered), following.eq(~(delivered & (ahead == 0)))]

@@ -84,7 +84,7 @@ def test_probabilities_of_real_heads(heads):
 
 
 def test_factor_restores_the_mass(heads):
-    """The step after: elements that the mask keeps, with the mass that it kept; the sum of each row is that mass."""
+    """The step after: elements of the mask, with its retained mass; the sum of each row is that mass."""
     _, found = heads
     _, scores, scale = found[0]
     dense = softmax(scores, np.ones(scores.shape, bool), scale, from_float64(FP16, 2.0**-9))
@@ -97,7 +97,7 @@ def test_factor_restores_the_mass(heads):
 
 
 def test_rows_in_verilog(heads):
-    """Rows in hash order, dense with a threshold, then sparse with the mass that was kept."""
+    """Rows in hash order, dense with a threshold, then sparse with the retained mass."""
     _, found = heads
     rows = slice(None, None, 50)
     n_columns = found[0][1].shape[1]
@@ -130,7 +130,7 @@ def test_rows_in_verilog(heads):
 
 
 def pack_banks(scores, keep):
-    """Hash-encoded rows: each bank's kept scores moved to its first beats."""
+    """Hash-encoded rows: each bank's retained scores moved to its first beats."""
     words, enable = np.zeros_like(scores), np.zeros_like(keep)
     for row in range(len(scores)):
         for bank in range(N_BANKS):

@@ -93,11 +93,11 @@ class TokenSelectorBench(Bench):
         if is_last and not self._batches:
             flags[0] = False
         self._batches += 1
-        batch = self.play(latents, taus, masks, None if is_last else references, flags)
+        batch = self.make_batch(latents, taus, masks, None if is_last else references, flags)
         batch.bins = bins
         return batch
 
-    def play(self, latents, taus, masks, references=None, restarts=None):
+    def make_batch(self, latents, taus, masks, references=None, restarts=None):
         """The batch that sends latents (flat FP16 words) and expects masks (bool, one bit a token)."""
         inputs = {"current": self._beats(latents, taus, np.zeros(len(latents)) if restarts is None else restarts)}
         if references is not None:

@@ -67,7 +67,9 @@ def test_mask_before_the_list(reference, bounds, is_queued):
     assert block.parameters.n_words == 8
     bench = TokenSelectorBench(block, 1)
     values = np.zeros((1, 64), dtype=np.int64)
-    batch = bench.play(values, [0x8001], np.ones((1, 16), dtype=bool), values if reference == "previous" else None)
+    batch = bench.make_batch(
+        values, [0x8001], np.ones((1, 16), dtype=bool), values if reference == "previous" else None
+    )
     taken = {"mask": [], "indices": []}
 
     async def process(ctx):

@@ -40,7 +40,7 @@ def test_golden(workload, reference):
 @pytest.mark.parametrize("reference, bounds", [("previous", 0), ("last", 0), ("last", 3)])
 def test_verilog(workload, reference, bounds):
     # Stored bounds change how a decision is made, not which: one threshold will do for them. In Icarus, where they take
-    # minutes, every other one of the known file is played.
+    # minutes, every other one of the known file is used.
     some = simulator.choose() == "icarus" and not os.environ.get("WORKLOAD")
     chosen = slice(-1, None) if bounds else slice(None, None, 2 if some else None)
     masks, taus = recorded_masks(workload, reference)[chosen], words(workload["A_tau"])[chosen]
@@ -59,7 +59,7 @@ def test_verilog(workload, reference, bounds):
     )
     bench = TokenSelectorBench(block, 0)
     if reference == "previous":
-        batch = bench.play(
+        batch = bench.make_batch(
             np.tile(latents[1:], (len(taus), 1)),
             np.repeat(taus, steps - 1),
             masks.reshape(-1, block.parameters.n_tokens),
@@ -68,7 +68,7 @@ def test_verilog(workload, reference, bounds):
     else:
         # The first latent of each threshold is computed in full.
         full = np.ones((len(taus), 1, block.parameters.n_tokens), dtype=bool)
-        batch = bench.play(
+        batch = bench.make_batch(
             np.tile(latents, (len(taus), 1)),
             np.repeat(taus, steps),
             np.concatenate([full, masks], axis=1).reshape(-1, block.parameters.n_tokens),

@@ -93,7 +93,7 @@ class VectorUnitBench(Bench):
                 )()
             )
         commands = Commands.join(*parts)
-        if not self._was_reset:  # reset begins accumulations anew, another batch may have left one open
+        if not self._was_reset:  # reset begins new accumulations, another batch may have left one open
             for kind in (ADDING_OPS, (VectorOp.MAXIMUM,)):
                 begins = np.flatnonzero(np.isin(commands.operation, kind))
                 commands.first[begins[:1]] = True

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(block, commands, **options):
-    """Play a program; returns the golden results that the Verilog has matched."""
+    """Run a program; returns the golden results that the Verilog has matched."""
     bench = VectorUnitBench(block, 0)
     result = replay(block, bench.program(commands), **options)
     assert not result.messages, result.messages
@@ -35,8 +35,8 @@ def test_spmm_of_a_real_head():
     # The emptiest, the fullest, and some between.
     rows = np.argsort(filled, kind="stable")[np.linspace(0, len(mask) - 1, 6).astype(int)]
     mask = mask[rows]
-    kept = softmax_reference(scores_reference(query[rows], key), mask)
-    weights, words = from_float64(FP16, kept), from_float64(FP16, value[:, :4])
+    weights_of_keys = softmax_reference(scores_reference(query[rows], key), mask)
+    weights, words = from_float64(FP16, weights_of_keys), from_float64(FP16, value[:, :4])
 
     block = VectorUnit(n_engines=4, n_lanes=4, bank_depth=n_columns // 4)
     bank_map = BankMap(n_columns=n_columns, n_banks=4, multiplier=13)
