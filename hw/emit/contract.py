@@ -1,10 +1,11 @@
 """The contract of a block in plain data: ports, fields, timing. Header, manifest and README are made from it."""
 
 from amaranth.hdl import Shape
-from amaranth.lib import data, stream
+from amaranth.lib import data
 from amaranth.lib.wiring import In
 
 from hw.emit.emission import flat_ports
+from hw.lib.ports import leaf_ports
 
 
 def ports(block, clocking):
@@ -18,21 +19,17 @@ def ports(block, clocking):
 
 def members(block):
     """What the user connects: streams and plain ports, with their sentence and the bits of their fields."""
-    result = []
-    for name, member in block.signature.members.items():
-        is_stream = member.is_signature and isinstance(member.signature, stream.Signature)
-        shape = member.signature.members["payload"].shape if is_stream else member.shape
-        result.append(
-            {
-                "name": name,
-                "kind": "stream" if is_stream else "signal",
-                "direction": "input" if member.flow is In else "output",
-                "doc": block.members_doc[name],
-                "width": Shape.cast(shape).width,
-                "fields": list(_fields(shape)),
-            }
-        )
-    return result
+    return [
+        {
+            "name": port.name,
+            "kind": "stream" if port.is_stream else "signal",
+            "direction": "input" if port.flow is In else "output",
+            "doc": port.doc,
+            "width": Shape.cast(port.shape).width,
+            "fields": list(_fields(port.shape)),
+        }
+        for port in leaf_ports(block)
+    ]
 
 
 def _fields(shape, prefix="", offset=0):

@@ -16,6 +16,7 @@ from amaranth.lib.wiring import In
 
 from hw.emit.rtlil_text import black_box, normalise
 from hw.emit.verilog import split_modules, tidy
+from hw.lib.ports import port_name
 
 MEMORY_BODIES = ("model", "macro")
 TARGETS = ("asic", "fpga")
@@ -51,7 +52,7 @@ def flat_ports(block):
     for path, member, value in block.signature.flatten(block):
         value = Value.cast(value)
         if len(value):
-            ports["__".join(map(str, path))] = ("input" if member.flow is In else "output", value)
+            ports[port_name(path)] = ("input" if member.flow is In else "output", value)
     return ports
 
 

@@ -81,7 +81,7 @@ class Core(Block):
             ),
         ]
         for index, unit in ((Unit.ARRAY, array), (Unit.SOFTMAX, softmax), (Unit.VECTOR, vector)):
-            self._direct(m, index, unit)
+            self._control(m, index, unit.control)
         m.d.comb += [
             load_store.start.eq(controller.start[Unit.LOAD_STORE]),
             load_store.command.eq(controller.command[Unit.LOAD_STORE]),
@@ -96,8 +96,8 @@ class Core(Block):
         self._count(m, array, vector)
         return m
 
-    def _direct(self, m, index, unit):
-        """A unit under the controller."""
+    def _control(self, m, index, unit):
+        """A unit's interface to the controller, which has a bit or a word for each of them."""
         controller = self._controller
         m.d.comb += [
             unit.start.eq(controller.start[index]),
@@ -121,37 +121,19 @@ class Core(Block):
         m.submodules.imem = imem = SharedMemory(
             depth=self.imem_depth, part_width=16 * p.row_part, n_parts=p.row_parts, n_readers=2, n_writers=3
         )
-        for index, reader in enumerate((array, vector)):
-            self._read(m, imem, index, reader.imem_address, reader.imem_word)
+        connect(m, array.imem, imem.readers[0])
+        connect(m, vector.imem, imem.readers[1])
+        loads = imem.writers[0]
+        connect(m, vector.imem_write, imem.writers[1])
+        connect(m, array.imem_write, imem.writers[2])
         m.d.comb += [
-            imem.write_0.payload.address.eq(load_store.write_address),
-            imem.write_0.payload.data.eq(load_store.write_data),
-            imem.write_0.payload.enable.eq(~0),
-            imem.write_0.valid.eq(load_store.write & self._wants[Memory.ROWS]),
+            loads.payload.address.eq(load_store.write_address),
+            loads.payload.data.eq(load_store.write_data),
+            loads.payload.enable.eq(~0),
+            loads.valid.eq(load_store.write & self._wants[Memory.ROWS]),
             imem.direct_enable.eq(load_store.read & self._wants[Memory.ROWS]),
             imem.direct_address.eq(load_store.read_address),
             load_store.read_rows.eq(imem.direct_word),
-        ]
-        for port, writer in ((imem.write_1, vector), (imem.write_2, array)):
-            m.d.comb += [
-                port.payload.address.eq(writer.imem_write.payload.address),
-                port.payload.data.eq(writer.imem_write.payload["values"]),
-                port.payload.enable.eq(writer.imem_write.payload.enable),
-                port.valid.eq(writer.imem_write.valid),
-                writer.imem_write.ready.eq(port.ready),
-            ]
-
-    @staticmethod
-    def _read(m, memory, index, address, word):
-        """A reader of a shared memory."""
-        port, answer = getattr(memory, f"address_{index}"), getattr(memory, f"word_{index}")
-        m.d.comb += [
-            port.payload.eq(address.payload),
-            port.valid.eq(address.valid),
-            address.ready.eq(port.ready),
-            word.payload.eq(answer.payload),
-            word.valid.eq(answer.valid),
-            answer.ready.eq(word.ready),
         ]
 
     def _masks(self, m, array, softmax, vector):
@@ -161,47 +143,40 @@ class Core(Block):
         m.submodules.masks = masks = SharedMemory(
             depth=p.mask_rows, part_width=width // p.mask_pieces, n_parts=p.mask_pieces, n_readers=3, n_writers=2
         )
-        for index, reader in enumerate((array, vector, softmax)):
-            self._read(m, masks, index, reader.mask_address, reader.mask_row)
+        for reader, unit in zip(masks.readers, (array, vector, softmax), strict=True):
+            connect(m, unit.mask, reader)
+        loads, made = masks.writers
         command = load_store.command
         mask = Mux(command.opcode == Opcode.LOAD, command.mask_out, command.mask)
         m.d.comb += [
             load_store.mask_base.eq(mask_address(p, mask, 0)),
-            masks.write_0.payload.address.eq(load_store.write_address),
-            masks.write_0.payload.data.eq(load_store.write_data[: width // p.mask_pieces].replicate(p.mask_pieces)),
-            masks.write_0.payload.enable.eq(1 << load_store.write_part),
-            masks.write_0.valid.eq(load_store.write & self._wants[Memory.MASK]),
+            loads.payload.address.eq(load_store.write_address),
+            loads.payload.data.eq(load_store.write_data[: width // p.mask_pieces].replicate(p.mask_pieces)),
+            loads.payload.enable.eq(1 << load_store.write_part),
+            loads.valid.eq(load_store.write & self._wants[Memory.MASK]),
             masks.direct_enable.eq(load_store.read & self._wants[Memory.MASK]),
             masks.direct_address.eq(load_store.read_address),
             load_store.read_mask.eq(masks.direct_word),
-            masks.write_1.payload.address.eq(softmax.mask_write.payload.address),
-            masks.write_1.payload.data.eq(softmax.mask_write.payload.row),
-            masks.write_1.payload.enable.eq(~0),
-            masks.write_1.valid.eq(softmax.mask_write.valid),
-            softmax.mask_write.ready.eq(masks.write_1.ready),
+            made.payload.address.eq(softmax.mask_write.payload.address),
+            made.payload.data.eq(softmax.mask_write.payload.row),
+            made.payload.enable.eq(~0),
+            made.valid.eq(softmax.mask_write.valid),
+            softmax.mask_write.ready.eq(made.ready),
         ]
 
     def _kept(self, m, array, softmax, vector):
         """OMEM: scores from the array to softmax, probabilities from there to the vector unit."""
         load_store = self._load_store
         words = Cat(load_store.write_data)[: 16 * self.n_banks]
-        for item, writes, reader, reads, words_read, peeked in (
-            (Memory.SCORES, array.score_write, softmax, softmax.score_read, softmax.score_word, load_store.read_scores),
-            (
-                Memory.PROBABILITIES,
-                softmax.probability_write,
-                vector,
-                vector.probability_read,
-                vector.probability_word,
-                load_store.read_probabilities,
-            ),
+        for item, writes, reads, peeked in (
+            (Memory.SCORES, array.score_write, softmax.scores, load_store.read_scores),
+            (Memory.PROBABILITIES, softmax.probability_write, vector.probabilities, load_store.read_probabilities),
         ):
             m.submodules[item.name.lower()] = memory = ScoreMemory(n_banks=self.n_banks, depth=self.omem_depth)
+            connect(m, reads, memory.reader)
             m.d.comb += [
                 memory.write.eq(writes),
-                memory.read.eq(reads),
-                words_read.eq(memory.words),
-                peeked.eq(memory.words),
+                peeked.eq(memory.reader.word),
                 memory.load.valid.eq(load_store.write & self._wants[item]),
                 memory.load.address.eq(load_store.write_address),
                 memory.load.words.eq(words),
@@ -218,12 +193,12 @@ class Core(Block):
         m.d.comb += [
             loads.eq(load_store.write & self._wants[Memory.MASS]),
             peeks.eq(load_store.read & self._wants[Memory.MASS]),
-            masses.write_enable.eq(loads | softmax.mass_write.valid),
-            masses.write_address.eq(Mux(loads, load_store.write_address, softmax.mass_write.address)),
-            masses.write_data.eq(Mux(loads, load_store.write_data, softmax.mass_write.value)),
-            masses.read_enable.eq(peeks | softmax.mass_read.enable),
-            masses.read_address.eq(Mux(peeks, load_store.read_address, softmax.mass_read.address)),
-            softmax.mass_word.eq(masses.read_data),
+            masses.write_enable.eq(loads | softmax.mass_write[0].valid),
+            masses.write_address.eq(Mux(loads, load_store.write_address, softmax.mass_write[0].address)),
+            masses.write_data.eq(Mux(loads, load_store.write_data, softmax.mass_write[0].value)),
+            masses.read_enable.eq(peeks | softmax.mass.enable),
+            masses.read_address.eq(Mux(peeks, load_store.read_address, softmax.mass.address[0])),
+            softmax.mass.word[0].eq(masses.read_data),
             load_store.read_mass.eq(masses.read_data),
         ]
 
@@ -272,5 +247,5 @@ class Core(Block):
             # When they are read, for the last ones may be taken only when the next command counts.
             "store_beats": load_store.read & is_counted,
         }
-        m.d.comb += [getattr(counters, f"{name}_step").eq(steps[name]) for name in COUNTERS]
+        m.d.comb += [counters.steps[name].eq(steps[name]) for name in COUNTERS]
         m.d.comb += [counters.clear.eq(controller.clear_counters), load_store.counters.eq(counters.totals)]

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from amaranth.lib.wiring import In
 
+from hw.lib.ports import leaf_ports
 from hw.registry import unit_class
 
 
@@ -107,16 +108,14 @@ class Bench:
     def streams(self):
         """The names of the unit's input and output streams."""
         names = {"inputs": [], "outputs": []}
-        for name, member in self.block.signature.members.items():
-            if member.is_signature:
-                names["inputs" if member.flow is In else "outputs"].append(name)
+        for port in leaf_ports(self.block):
+            if port.is_stream:
+                names["inputs" if port.flow is In else "outputs"].append(port.name)
         return names
 
     def idle_statics(self):
         """Values of the plain input ports before the first batch."""
-        return {
-            name: 0 for name, member in self.block.signature.members.items() if member.is_port and member.flow is In
-        }
+        return {port.name: 0 for port in leaf_ports(self.block) if not port.is_stream and port.flow is In}
 
     def batch(self, count) -> Batch:
         """About ``count`` beats of stimulus that depend on nothing that was sent before."""

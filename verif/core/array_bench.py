@@ -15,7 +15,7 @@ __all__ = ["ArrayProgram", "connect"]
 
 def connect(testbench):
     """The endpoints of an array path for :mod:`verif.core.path_bench`."""
-    p, shapes = testbench.block.parameters, testbench.shapes
+    p = testbench.block.parameters
 
     def parts(write):
         words = join(*((0 if value is None else value, 16) for value in write["values"]))
@@ -32,11 +32,11 @@ def connect(testbench):
             yield engine * p.simd_lanes + (write["lane"] or 0), write["address"], value
 
     return [
-        MemoryReadPort(testbench, "imem", "imem_address", "imem_word", 16 * p.row_word),
-        MemoryReadPort(testbench, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
-        WriteStream(testbench, "parts", "imem_write", shapes["imem_write"], parts),
-        WriteStream(testbench, "values", "value_write", shapes["value_write"], lanes),
-        WriteMonitor(testbench, "scores", "score_write", shapes["score_write"], p.n_banks),
+        MemoryReadPort(testbench, "imem", "imem"),
+        MemoryReadPort(testbench, "mask", "mask"),
+        WriteStream(testbench, "parts", "imem_write", parts),
+        WriteStream(testbench, "values", "value_write", lanes),
+        WriteMonitor(testbench, "scores", "score_write"),
         WeightLoader(testbench),
     ]
 
@@ -76,7 +76,7 @@ class ArrayProgram:
 
     def __init__(self, parameters, seed):
         self.parameters, self.rng = parameters, np.random.default_rng(seed)
-        self.memories = Memories(parameters.sizes)
+        self.memories = Memories(parameters)
 
     def _pick(self, low, high):
         """A number from low to high, the bounds more often than the others."""

@@ -5,6 +5,7 @@ import importlib
 from amaranth.lib.wiring import In
 
 from golden.spec.commands import Command
+from hw.lib.ports import leaf_ports
 from verif.bench.endpoints import StallPattern, set_ports, word
 from verif.bench.harness import run_job
 from verif.bench.packing import join
@@ -40,10 +41,6 @@ def run_path(block, setup, runs, *, seed=1, sim=None):
     return run_job(block, f"{__name__}:run_commands", job, sim=sim)
 
 
-def _shape(member):
-    return member.signature.members["payload"].shape if member.is_signature else member.shape
-
-
 class Watch:
     """Follows one run: which rows may count as done, which do, the counters, and the end."""
 
@@ -70,8 +67,8 @@ class Watch:
             self._complete += 1
         for name in self.counters:
             self._count(name, clock)
-        self.is_done = testbench.bit(dut.done, "done")
-        counted = word(dut.rows_done)
+        self.is_done = testbench.bit(dut.control__done, "done")
+        counted = word(dut.control__rows_done)
         if clock == 0:
             if self.is_done:
                 testbench.report("done comes at start")
@@ -105,15 +102,13 @@ class PathTestbench:
         self.scoreboard = Scoreboard()
         self.report = self.scoreboard.report
         self.checked, self.memory = 0, {}
-        self.shapes = {name: _shape(member) for name, member in block.signature.members.items()}
+        ports = leaf_ports(block)
+        self.shapes = {port.name: port.shape for port in ports}
         self.counter_names = list(self.shapes["counters"].members) if "counters" in self.shapes else []
         self.limit, self.watch, self.scoreboard.is_silent = 0, None, True
         self.ends = importlib.import_module(setup).connect(self)
         self.clock.endpoints += [self, *self.ends]
-        set_ports(
-            self.dut,
-            {name: 0 for name, member in block.signature.members.items() if member.is_port and member.flow is In},
-        )
+        set_ports(self.dut, {port.name: 0 for port in ports if not port.is_stream and port.flow is In})
 
     @property
     def cycle(self):
@@ -168,7 +163,7 @@ class PathTestbench:
 
     async def reset(self):
         self.scoreboard.is_silent, self.watch = True, None
-        self.dut.start.value = 0
+        self.dut.control__start.value = 0
         await self.clock.reset()
         for end in self.ends:
             end.start("none", None)
@@ -178,15 +173,15 @@ class PathTestbench:
     async def quiet(self, when):
         for _ in range(6):
             await self.clock.step()
-            if self.bit(self.dut.done, "done"):
+            if self.bit(self.dut.control__done, "done"):
                 self.report(f"done comes {when}")
 
     async def write_tokens(self, tokens):
-        width = width_of(self.shapes["token"]["address"].shape)
+        width = width_of(self.shapes["control__token"]["address"].shape)
         for address, row in enumerate(tokens):
-            self.dut.token.value = join((1, 1), (address, width), (row, width))
+            self.dut.control__token.value = join((1, 1), (address, width), (row, width))
             await self.clock.step()
-        self.dut.token.value = 0
+        self.dut.control__token.value = 0
 
     async def run(self, run):
         self.scoreboard.where, self.scoreboard.is_silent = run.get("name", "run"), False
@@ -201,8 +196,8 @@ class PathTestbench:
         for end in self.ends:
             if hasattr(end, "prepare"):
                 await end.prepare(run.get("extra", {}))
-        self.dut.command.value = Command(**run["command"]).encode()
-        self.dut.n_active.value = run["n_active"]
+        self.dut.control__command.value = Command(**run["command"]).encode()
+        self.dut.control__n_active.value = run["n_active"]
         result = await self._until_done(run)
         self.watch = None
         if result is None:
@@ -221,12 +216,12 @@ class PathTestbench:
         begin, quiet, patience = self.cycle, 0, run.get("patience", PATIENCE)
         self.watch = watch = Watch(self, run, begin)
         self.scoreboard.is_silent = abort is not None
-        self.dut.start.value = 1
+        self.dut.control__start.value = 1
         while not watch.is_done:
-            self.dut.limit.value = self.limit
+            self.dut.control__limit.value = self.limit
             before = self.checked
             await self.clock.step()
-            self.dut.start.value = 0
+            self.dut.control__start.value = 0
             if late is not None and self.limit < n_active and not late.stalls():
                 self.limit = min(n_active, self.limit + self.random.randint(1, 2))
             quiet = 0 if self.checked > before or self.limit < n_active else quiet + 1

@@ -5,7 +5,7 @@ from collections import deque
 from cocotb.types import LogicArray
 
 from verif.bench.endpoints import StallPattern, word
-from verif.bench.port_bits import decode, word_text
+from verif.bench.port_bits import decode, width_of, word_text
 
 __all__ = ["MemoryReadPort", "Direct", "WriteMonitor", "WriteStream"]
 
@@ -23,10 +23,13 @@ class MemoryReadPort:
 
     role = "reads"
 
-    def __init__(self, testbench, name, address, answer, width):
-        self.name, self._testbench, self._width = name, testbench, width
-        self._address = [getattr(testbench.dut, f"{address}__{part}") for part in ("payload", "valid", "ready")]
-        self._answer = [getattr(testbench.dut, f"{answer}__{part}") for part in ("payload", "valid", "ready")]
+    def __init__(self, testbench, name, port):
+        self.name, self._testbench = name, testbench
+        self._width = width_of(testbench.shapes[f"{port}__word"])
+        self._address, self._answer = (
+            [getattr(testbench.dut, f"{port}__{stream}__{part}") for part in ("payload", "valid", "ready")]
+            for stream in ("address", "word")
+        )
         self.start("none", None)
 
     def start(self, pattern, allowed):
@@ -59,10 +62,14 @@ class Direct:
 
     role = "reads"
 
-    def __init__(self, testbench, name, read, answer, shape, width, n_banks):
-        self.name, self._testbench, self._shape, self._width = name, testbench, shape, width
-        self._read, self._answer = getattr(testbench.dut, read), getattr(testbench.dut, answer)
-        self._words = [None] * n_banks
+    def __init__(self, testbench, name, port):
+        self.name, self._testbench = name, testbench
+        self._shape = testbench.shapes[f"{port}__address"]
+        word = testbench.shapes[f"{port}__word"]
+        self._width, self._words = width_of(word.elem_shape), [None] * word.length
+        self._enable, self._address, self._answer = (
+            getattr(testbench.dut, f"{port}__{part}") for part in ("enable", "address", "word")
+        )
         self.start("none", None)
 
     def start(self, pattern, allowed):
@@ -73,14 +80,10 @@ class Direct:
         _set(self._answer, "".join(word_text(value, self._width) for value in reversed(self._words)))
 
     def sample(self, cycle):
-        asked = decode(self._shape, str(self._read.value))
-        if len(self._words) == 1:
-            banks = [(asked["enable"], asked["address"])]
-        else:
-            enable = asked["enable"]
-            bits = [None if enable is None else enable >> bank & 1 for bank in range(len(self._words))]
-            banks = zip(bits, asked["address"], strict=True)
-        for bank, (enable, address) in enumerate(banks):
+        asked = word(self._enable)
+        bits = [None if asked is None else asked >> bank & 1 for bank in range(len(self._words))]
+        addresses = decode(self._shape, str(self._address.value))
+        for bank, (enable, address) in enumerate(zip(bits, addresses, strict=True)):
             if enable is None:
                 self._testbench.report(f"{self.name}: the enable of a read is X in cycle {cycle}")
             elif enable:
@@ -95,8 +98,8 @@ class WriteStream:
 
     role = "writes"
 
-    def __init__(self, testbench, name, port, shape, split):
-        self.name, self._testbench, self._shape, self._split = name, testbench, shape, split
+    def __init__(self, testbench, name, port, split):
+        self.name, self._testbench, self._shape, self._split = name, testbench, testbench.shapes[port], split
         self._payload, self._valid, self._ready = (
             getattr(testbench.dut, f"{port}__{part}") for part in ("payload", "valid", "ready")
         )
@@ -133,9 +136,9 @@ class WriteMonitor:
 
     role = "writes"
 
-    def __init__(self, testbench, name, port, shape, n_banks):
-        self.name, self._testbench, self._shape = name, testbench, shape
-        self._port, self._is_array = getattr(testbench.dut, port), n_banks > 1
+    def __init__(self, testbench, name, port):
+        self.name, self._testbench, self._shape = name, testbench, testbench.shapes[port]
+        self._port = getattr(testbench.dut, port)
 
     def start(self, pattern, allowed):
         pass
@@ -145,7 +148,7 @@ class WriteMonitor:
 
     def sample(self, cycle):
         writes = decode(self._shape, str(self._port.value))
-        for bank, write in enumerate(writes if self._is_array else [writes]):
+        for bank, write in enumerate(writes):
             if write["valid"] is None:
                 self._testbench.report(f"{self.name}: the enable of a write is X in cycle {cycle}")
             elif write["valid"]:

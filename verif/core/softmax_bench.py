@@ -12,14 +12,13 @@ from verif.core.path_memories import Direct, MemoryReadPort, WriteMonitor, Write
 
 def connect(testbench):
     """The endpoints of a softmax path for :mod:`verif.core.path_bench`."""
-    p, shapes = testbench.block.parameters, testbench.shapes
     return [
-        MemoryReadPort(testbench, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
-        Direct(testbench, "scores", "score_read", "score_word", shapes["score_read"], 16, p.n_banks),
-        Direct(testbench, "mass", "mass_read", "mass_word", shapes["mass_read"], 16, 1),
-        WriteMonitor(testbench, "probabilities", "probability_write", shapes["probability_write"], p.n_banks),
-        WriteMonitor(testbench, "mass", "mass_write", shapes["mass_write"], 1),
-        WriteStream(testbench, "mask", "mask_write", shapes["mask_write"], lambda w: [(0, w["address"], w["row"])]),
+        MemoryReadPort(testbench, "mask", "mask"),
+        Direct(testbench, "scores", "scores"),
+        Direct(testbench, "mass", "mass"),
+        WriteMonitor(testbench, "probabilities", "probability_write"),
+        WriteMonitor(testbench, "mass", "mass_write"),
+        WriteStream(testbench, "mask", "mask_write", lambda w: [(0, w["address"], w["row"])]),
     ]
 
 

@@ -28,18 +28,10 @@ def connect(testbench):
                 yield part, write["address"], value
 
     return [
-        MemoryReadPort(testbench, "mask", "mask_address", "mask_row", p.n_banks * p.key_slots),
-        MemoryReadPort(testbench, "rows", "imem_address", "imem_word", 16 * p.row_word),
-        Direct(
-            testbench,
-            "probabilities",
-            "probability_read",
-            "probability_word",
-            shapes["probability_read"],
-            16,
-            p.n_banks,
-        ),
-        WriteStream(testbench, "imem", "imem_write", shapes["imem_write"], parts),
+        MemoryReadPort(testbench, "mask", "mask"),
+        MemoryReadPort(testbench, "rows", "imem"),
+        Direct(testbench, "probabilities", "probabilities"),
+        WriteStream(testbench, "imem", "imem_write", parts),
         BankWrites(testbench, shapes["word_write"]),
     ]
 
@@ -92,7 +84,7 @@ class VectorProgram:
 
     def __init__(self, parameters, seed):
         self.parameters, self.rng = parameters, np.random.default_rng(seed)
-        self._memories = Memories(parameters.sizes)
+        self._memories = Memories(parameters)
         self._spare = None  # (bank_address, chunks, slots) of values that were written beside another command
 
     def _words(self, shape):

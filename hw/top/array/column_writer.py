@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.spec.formats import FP16
 from hw.top.array.plan import ArrayPlanParameters, group_width, plan_layout
-from hw.top.layouts import lane_write, value_write
+from hw.top.interfaces import lane_write, value_write
 from hw.top.parameters import CorePart, VmemDepth
 from hw.units.data_aligner.unit import DataAligner
 

@@ -16,8 +16,7 @@ from hw.top.array.hash_order import HashOrder
 from hw.top.array.mask_feeder import MaskFeeder
 from hw.top.array.plan import ArrayPlan, ArrayPlanParameters, item_layout, query_beats
 from hw.top.array.query_feeder import QueryFeeder
-from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.layouts import bank_write, imem_write, value_write
+from hw.top.interfaces import UnitControl, bank_write, imem_read, imem_write, mask_read, score_write, value_write
 from hw.top.parameters import CorePart, ImemDepth, OmemDepth, RunAhead, VmemDepth
 from hw.top.rows.row_address_generator import RowAddressGenerator
 from hw.top.rows.row_sequencer import RowSequencer
@@ -55,17 +54,9 @@ class ArrayController(CorePart):
 
     Parameters = ArrayControllerParameters
     members_doc = {
-        "token": "write one entry of the token list; not while a gated command runs",
-        "start": "begin with the command; only while idle",
-        "command": "constant from start to done",
-        "n_active": "constant from start to done: rows of the command",
-        "limit": "rows that may be read; only grows during a command; PROJECT does not look at it",
-        "rows_done": "rows that are written, from 0 at start",
-        "done": "all is written; idle from the next clock on",
-        "imem_address": "word of IMEM to read",
-        "imem_word": "the word",
-        "mask_address": "word of the mask memory",
-        "mask_row": "the word: bit v * slots + a is the key at slot a of bank v",
+        "control": "what to do, and how far it is",
+        "imem": "words of IMEM",
+        "mask": "rows of the mask memory",
         "imem_write": "MATMUL: a group of a row",
         "score_write": "SDDMM: one score a bank, always taken",
         "value_write": "PROJECT: an element for every engine's bank",
@@ -87,10 +78,6 @@ class ArrayController(CorePart):
 
     @staticmethod
     def members(p):
-        loop = RowSequencer(max_tokens=p.max_tokens).signature.members
-        query = QueryFeeder.for_core(p).signature.members
-        mask = MaskFeeder.for_core(p).signature.members
-        score = {"valid": 1, "address": (p.omem_depth - 1).bit_length(), "value": FP16.width}
         units = range(p.n_banks + 1)
         counters = {
             "beats": units,
@@ -101,16 +88,11 @@ class ArrayController(CorePart):
             "rows": 1,
         }
         return {
-            **{name: loop[name] for name in ("token", "start", "n_active", "limit")},
-            "command": In(COMMAND_LAYOUT),
-            "rows_done": Out(range(p.max_tokens + 1)),
-            "done": Out(1),
-            "imem_address": query["imem_address"],
-            "imem_word": query["imem_word"],
-            "mask_address": mask["mask_address"],
-            "mask_row": In(stream.Signature(p.n_banks * p.key_slots)),
+            "control": In(UnitControl(p.max_tokens)),
+            "imem": Out(imem_read(p)),
+            "mask": Out(mask_read(p)),
             "imem_write": Out(stream.Signature(imem_write(p))),
-            "score_write": Out(data.ArrayLayout(data.StructLayout(score), p.n_banks)),
+            "score_write": Out(score_write(p.n_banks, p.omem_depth)),
             "value_write": Out(stream.Signature(value_write(p))),
             "weight_write": In(bank_write(p, p.wmem_depth, p.n_lanes)),
             "counters": Out(data.StructLayout(counters)),
@@ -128,12 +110,12 @@ class ArrayController(CorePart):
         m.submodules.plan = planned = ArrayPlan.for_core(self.parameters)
         self._plan = plan = planned.plan
         m.d.comb += [
-            planned.command.eq(self.command),
+            planned.command.eq(self.control.command),
             array.weight_base.eq(plan.weight_base),
             array.weight_stride.eq(plan.weight_stride),
         ]
         starts_project = Signal()
-        m.d.comb += starts_project.eq(self.start & (self.command.opcode == Opcode.PROJECT))
+        m.d.comb += starts_project.eq(self.control.start & (self.control.command.opcode == Opcode.PROJECT))
         items = self._items(m, starts_project)
         self._feed(m, items)
         collector = self._collect(m, items[2])
@@ -153,15 +135,15 @@ class ArrayController(CorePart):
         m.submodules.fork = fork = StreamFork(width=layout.size, n=3)
         item = Signal(layout)
         m.d.comb += [
-            loop.token.eq(self.token),
-            loop.start.eq(self.start & ~starts_project),
-            loop.gated.eq((self.command.flags & FLAGS["gated"]).any()),
-            loop.n_active.eq(self.n_active),
-            loop.limit.eq(self.limit),
+            loop.token.eq(self.control.token),
+            loop.start.eq(self.control.start & ~starts_project),
+            loop.gated.eq((self.control.command.flags & FLAGS["gated"]).any()),
+            loop.n_active.eq(self.control.n_active),
+            loop.limit.eq(self.control.limit),
             order.start.eq(starts_project),
             order.plan.eq(plan),
-            order.multiplier.eq(self.command.multiplier),
-            order.n_rows.eq(self.command.n_rows),
+            order.multiplier.eq(self.control.command.multiplier),
+            order.n_rows.eq(self.control.command.n_rows),
             fork.source.payload.eq(item),
             fork.source.valid.eq(Mux(plan.kind.project, order.items.valid, loop.rows.valid)),
             order.items.ready.eq(fork.source.ready & plan.kind.project),
@@ -183,20 +165,16 @@ class ArrayController(CorePart):
             queries.rows.payload.eq(row.row),
             queries.rows.valid.eq(items[0].valid & ~row.is_empty),
             items[0].ready.eq(queries.rows.ready | row.is_empty),
-            queries.source.eq(self.command.source),
-            queries.stride.eq(self.command.source_stride),
+            queries.source.eq(self.control.command.source),
+            queries.stride.eq(self.control.command.source_stride),
             queries.plan.eq(plan.query),
             masks.items.payload.eq(items[1].payload),
             masks.items.valid.eq(items[1].valid),
             items[1].ready.eq(masks.items.ready),
             masks.plan.eq(plan),
-            masks.mask_row.payload.eq(self.mask_row.payload),
-            masks.mask_row.valid.eq(self.mask_row.valid),
-            self.mask_row.ready.eq(masks.mask_row.ready),
         ]
-        connect(m, queries.imem_address, flipped(self.imem_address))
-        connect(m, flipped(self.imem_word), queries.imem_word)
-        connect(m, masks.mask_address, flipped(self.mask_address))
+        connect(m, queries.imem, flipped(self.imem))
+        connect(m, masks.mask, flipped(self.mask))
         connect(m, queries.query, array.query)
         connect(m, masks.bitmap, array.mask)
 
@@ -214,8 +192,8 @@ class ArrayController(CorePart):
             width=max(len(place), len(items.payload)), depth=(1 << array.parameters.row_width) + 4, storage="memory"
         )
         m.d.comb += [
-            placing.first[0].eq(self.command.destination),
-            placing.stride[0].eq(self.command.destination_stride),
+            placing.first[0].eq(self.control.command.destination),
+            placing.stride[0].eq(self.control.command.destination_stride),
             placing.rows.payload.eq(item.row),
             placing.rows.valid.eq(items.valid & plan.kind.matmul),
             placing.placed.ready.eq(waiting.source.ready & plan.kind.matmul),
@@ -230,7 +208,7 @@ class ArrayController(CorePart):
             waiting.sink.ready.eq(Mux(plan.kind.project, collector.items.ready, collector.places.ready)),
         ]
         for unit, score in enumerate(collector.scores):
-            source = getattr(array, f"score_{unit}")
+            source = array.score[unit]
             m.d.comb += [
                 score.payload.eq(source.payload.narrow),
                 score.valid.eq(source.valid),
@@ -252,7 +230,7 @@ class ArrayController(CorePart):
             self.imem_write.valid.eq(collector.groups.valid & plan.kind.matmul),
             writer.start.eq(starts_project),
             writer.plan.eq(plan),
-            writer.destination.eq(self.command.destination),
+            writer.destination.eq(self.control.command.destination),
             writer.groups.payload.eq(group.elements),
             writer.groups.valid.eq(collector.groups.valid & plan.kind.project),
             collector.groups.ready.eq(Mux(plan.kind.project, writer.groups.ready, self.imem_write.ready)),
@@ -274,7 +252,7 @@ class ArrayController(CorePart):
         """Each bank's scores one after the other, a clock after they were taken; returns how many."""
         written = Signal(self.n_banks, name="score_is_written")
         for unit, write in enumerate(self.score_write):
-            score = getattr(self._array, f"score_{unit}")
+            score = self._array.score[unit]
             pointer = Signal(len(write.address), name=f"score_pointer_{unit}", reset_less=True)
             address = Signal.like(pointer, name=f"score_address_{unit}")
             value = Signal(FP16.width, name=f"score_{unit}", reset_less=True)
@@ -286,8 +264,8 @@ class ArrayController(CorePart):
                 write.value.eq(value),
             ]
             m.d.sync += [written[unit].eq(takes), address.eq(pointer), value.eq(score.payload.narrow)]
-            with m.If(self.start):
-                m.d.sync += pointer.eq(self.command.destination)
+            with m.If(self.control.start):
+                m.d.sync += pointer.eq(self.control.command.destination)
             with m.Elif(takes):
                 m.d.sync += pointer.eq(pointer + 1)
         return written
@@ -295,7 +273,7 @@ class ArrayController(CorePart):
     def _follow(self, m, collector, finished):
         """Rows that are written, until they are all; by then the array has reported each of them, and is empty."""
         array, plan = self._array, self._plan
-        n_done = Signal.like(self.rows_done, name="n_done")
+        n_done = Signal.like(self.control.rows_done, name="n_done")
         is_running = Signal()
         row_is_done = Signal()
         m.d.comb += [
@@ -307,17 +285,17 @@ class ArrayController(CorePart):
                     self.imem_write.valid & self.imem_write.ready & collector.groups.payload.ends_row,
                 )
             ),
-            self.rows_done.eq(n_done),
-            self.done.eq(is_running & (n_done == self.n_active)),
+            self.control.rows_done.eq(n_done),
+            self.control.done.eq(is_running & (n_done == self.control.n_active)),
         ]
-        with m.If(self.start):
+        with m.If(self.control.start):
             m.d.sync += [is_running.eq(1), n_done.eq(0)]
         with m.Else():
             with m.If(finished):
-                m.d.sync += n_done.eq(self.n_active)
+                m.d.sync += n_done.eq(self.control.n_active)
             with m.Elif(row_is_done):
                 m.d.sync += n_done.eq(n_done + 1)
-            with m.If(self.done):
+            with m.If(self.control.done):
                 m.d.sync += is_running.eq(0)
 
     def _count(self, m, scores):

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from golden.spec.formats import FP16
 from hw.lib.stream import StreamQueue
 from hw.top.array.plan import ArrayPlanParameters, item_layout, plan_layout
-from hw.top.layouts import imem_write
+from hw.top.interfaces import imem_write
 from hw.top.parameters import CorePart, ImemDepth
 
 __all__ = ["GroupCollector"]

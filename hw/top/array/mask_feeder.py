@@ -5,6 +5,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.top.array.plan import ArrayPlanParameters, item_layout, plan_layout
+from hw.top.interfaces import mask_read
 from hw.top.parameters import CorePart
 
 __all__ = ["MaskFeeder"]
@@ -21,20 +22,17 @@ class MaskFeeder(CorePart):
     members_doc = {
         "items": "rows, or groups of them",
         "plan": "constant while there are items",
-        "mask_address": "word of the mask memory",
-        "mask_row": "the word: bit v * slots + a is the key at slot a of bank v",
+        "mask": "rows of the mask memory",
         "bitmap": "for each unit one bit a slot",
     }
 
     @staticmethod
     def members(p):
-        plan = plan_layout(p)
         bitmap = data.StructLayout({"bitmap": data.ArrayLayout(p.array_slots, p.n_banks)})
         return {
             "items": In(stream.Signature(item_layout(p))),
-            "plan": In(plan),
-            "mask_address": Out(stream.Signature(plan["mask"].shape["first"].shape)),
-            "mask_row": In(stream.Signature(data.ArrayLayout(p.key_slots, p.n_banks))),
+            "plan": In(plan_layout(p)),
+            "mask": Out(mask_read(p)),
             "bitmap": Out(stream.Signature(bitmap)),
         }
 
@@ -46,17 +44,17 @@ class MaskFeeder(CorePart):
         m.d.comb += [
             reads.eq(self.items.valid & plan.kind.sddmm),
             sends.eq(self.items.valid & ~plan.kind.sddmm & ~item.is_empty),
-            self.mask_address.valid.eq(reads),
-            self.mask_address.payload.eq(Mux(plan.mask.is_common, 0, plan.mask.first + item.row)),
-            self.bitmap.valid.eq(Mux(plan.kind.sddmm, self.mask_row.valid, sends)),
-            self.mask_row.ready.eq(self.bitmap.ready & plan.kind.sddmm),
-            self.items.ready.eq(Mux(plan.kind.sddmm, self.mask_address.ready, self.bitmap.ready | item.is_empty)),
+            self.mask.address.valid.eq(reads),
+            self.mask.address.payload.eq(Mux(plan.mask.is_common, 0, plan.mask.first + item.row)),
+            self.bitmap.valid.eq(Mux(plan.kind.sddmm, self.mask.word.valid, sends)),
+            self.mask.word.ready.eq(self.bitmap.ready & plan.kind.sddmm),
+            self.items.ready.eq(Mux(plan.kind.sddmm, self.mask.address.ready, self.bitmap.ready | item.is_empty)),
             *(bit.eq(~plan.kind.project | (item.group == slot)) for slot, bit in enumerate(slots)),
         ]
         for unit, bits in enumerate(self.bitmap.payload.bitmap):
             columns = plan.columns.full
             if unit < self.n_banks - 1:
                 columns = columns | (plan.columns.partial & plan.columns.units[unit].replicate(len(slots)))
-            keys = self.mask_row.payload[unit] & Cat(1, plan.mask.slots)
+            keys = self.mask.word.payload.word_select(unit, self.parameters.key_slots) & Cat(1, plan.mask.slots)
             m.d.comb += bits.eq(Mux(plan.kind.sddmm, keys, columns & slots))
         return m

@@ -10,8 +10,9 @@ from amaranth.utils import bits_for, ceil_log2
 from golden.spec.commands import FLAGS, Opcode, Projection
 from golden.spec.sizes import words_for
 from hw.top.command_layout import COMMAND_LAYOUT
+from hw.top.interfaces import address_width
 from hw.top.parameters import CorePart, HeadDim, KeyMask, Lanes, RowDim, SimdLanes, WmemDepth
-from hw.top.rows.mask_scanner import mask_address_width, used_slots
+from hw.top.rows.mask_scanner import used_slots
 
 __all__ = [
     "ArrayPlan",
@@ -42,7 +43,7 @@ def group_width(p):
 
 def item_layout(p):
     """What the array does next: a row, or of a row one group; is_empty, if there is no such row or no such column."""
-    return data.StructLayout({"row": max(1, ceil_log2(p.max_tokens)), "group": group_width(p), "is_empty": 1})
+    return data.StructLayout({"row": address_width(p.max_tokens), "group": group_width(p), "is_empty": 1})
 
 
 def query_layout(p):
@@ -64,7 +65,7 @@ def plan_layout(p):
 
     Of these fields bits that would be constant are left out: what is said of all but the first or the last one.
     """
-    wmem_width = max(1, ceil_log2(p.wmem_depth))
+    wmem_width = address_width(p.wmem_depth)
     slot_width = ceil_log2(p.key_slots)
     return data.StructLayout(
         {
@@ -75,7 +76,7 @@ def plan_layout(p):
             "mask": data.StructLayout(
                 {
                     "is_common": 1,  # one row serves all
-                    "first": mask_address_width(p),
+                    "first": address_width(p.mask_rows),
                     "slots": p.key_slots - 1,  # those with keys, from 1 on
                 }
             ),

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.spec.formats import FP16
 from hw.top.array.plan import query_beats, query_layout
-from hw.top.layouts import imem_write
+from hw.top.interfaces import address_width, imem_read
 from hw.top.parameters import CorePart, ImemWord, RowDim, Tokens
 from hw.top.rows.row_address_generator import RowAddressGenerator
 
@@ -35,23 +35,21 @@ class QueryFeeder(CorePart):
         "source": "constant while there are rows: where the matrix is in IMEM",
         "stride": "constant while there are rows: words from row to row",
         "plan": "constant while there are rows: where a row ends",
-        "imem_address": "word to read",
-        "imem_word": "the word",
+        "imem": "words of the rows",
         "query": "beats, and which one of them ends the row",
     }
 
     @staticmethod
     def members(p):
         n_beats = query_beats(p)
-        address = imem_write(p)["address"].shape
+        address = address_width(p.imem_depth)
         beats = data.ArrayLayout(data.ArrayLayout(FP16.width, p.n_lanes), n_beats)
         return {
             "rows": In(stream.Signature(p.token_width)),
             "source": In(address),
             "stride": In(address),
             "plan": In(query_layout(p)),
-            "imem_address": Out(stream.Signature(address)),
-            "imem_word": In(stream.Signature(FP16.width * p.row_word)),
+            "imem": Out(imem_read(p)),
             "query": Out(stream.Signature(data.StructLayout({"query": beats, "last": n_beats}))),
         }
 
@@ -74,12 +72,12 @@ class QueryFeeder(CorePart):
             placing.rows.payload.eq(self.rows.payload),
             placing.rows.valid.eq(self.rows.valid),
             self.rows.ready.eq(placing.rows.ready),
-            self.imem_address.payload.eq(placing.placed.payload.places[0] + index),
-            self.imem_address.valid.eq(placing.placed.valid),
+            self.imem.address.payload.eq(placing.placed.payload.places[0] + index),
+            self.imem.address.valid.eq(placing.placed.valid),
             ends_row.eq(index == self.plan.last_word),
-            placing.placed.ready.eq(self.imem_address.ready & ends_row),
+            placing.placed.ready.eq(self.imem.address.ready & ends_row),
         ]
-        with m.If(self.imem_address.valid & self.imem_address.ready):
+        with m.If(self.imem.address.valid & self.imem.address.ready):
             m.d.sync += index.eq(Mux(ends_row, 0, index + 1))
 
     def _answer(self, m):
@@ -90,8 +88,8 @@ class QueryFeeder(CorePart):
         is_last, taken = Signal(), Signal()
         m.d.comb += [
             is_last.eq(number == plan.last_word),
-            self.query.valid.eq(self.imem_word.valid | is_bias),
-            self.imem_word.ready.eq(self.query.ready & ~is_bias),
+            self.query.valid.eq(self.imem.word.valid | is_bias),
+            self.imem.word.ready.eq(self.query.ready & ~is_bias),
             taken.eq(self.query.valid & self.query.ready),
             query.last.eq(Mux(is_bias, 1, Mux(is_last, plan.last, 0))),
         ]
@@ -105,7 +103,7 @@ class QueryFeeder(CorePart):
         for beat, lanes in enumerate(query.query):
             for lane, value in enumerate(lanes):
                 index = beat * self.n_lanes + lane
-                element = self.imem_word.payload.word_select(index, FP16.width)
+                element = self.imem.word.payload.word_select(index, FP16.width)
                 m.d.comb += value.eq(Mux(~is_bias & is_element[index], element, 0))
             with m.If(is_one[beat]):
                 m.d.comb += lanes[0].eq(FP16.one)

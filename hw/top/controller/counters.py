@@ -19,16 +19,12 @@ class CoreCounters(Block):
     What is added is known late in its clock, and so it waits for the next one, as ``clear`` does.
     """
 
-    members_doc = {
-        **{f"{name}_step": f"what to add to {name}" for name in COUNTERS},
-        "clear": "set all to zero",
-        "totals": "the counters",
-    }
+    members_doc = {"steps": "what to add to each counter", "clear": "set all to zero", "totals": "the counters"}
 
     @staticmethod
     def members(p):
         return {
-            **{f"{name}_step": In(_STEP) for name in COUNTERS},
+            "steps": In(data.StructLayout(dict.fromkeys(COUNTERS, _STEP))),
             "clear": In(1),
             "totals": Out(data.ArrayLayout(COUNTER_WIDTH, len(COUNTERS))),
         }
@@ -40,7 +36,7 @@ class CoreCounters(Block):
         m.d.sync += clear.eq(self.clear)
         for index, total in enumerate(totals):
             step = Signal(_STEP, name=f"{total.name}_now")
-            m.d.sync += [step.eq(getattr(self, f"{total.name}_step")), total.eq(total + step)]
+            m.d.sync += [step.eq(self.steps[total.name]), total.eq(total + step)]
             m.d.comb += self.totals[index].eq(total)
         with m.If(clear):
             m.d.sync += [total.eq(0) for total in totals]

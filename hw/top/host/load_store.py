@@ -13,7 +13,7 @@ from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.counters import COUNTER_WIDTH, COUNTERS
 from hw.top.host.token_compare import TokenCompare
 from hw.top.host.token_list import TokenList
-from hw.top.layouts import token_write
+from hw.top.interfaces import token_write
 from hw.top.parameters import Banks, CorePart, Lanes, Latent, Masks, SimdLanes, Tokens
 
 __all__ = ["LoadStore"]
@@ -86,7 +86,7 @@ class LoadStore(CorePart):
             "read_probabilities": In(16 * p.n_banks),
             "read_mass": In(16),
             "counters": In(data.ArrayLayout(COUNTER_WIDTH, len(COUNTERS))),
-            "token": Out(token_write(p)),
+            "token": Out(token_write(p.max_tokens)),
             "tokens_valid": Out(1),
             "token_count": Out(range(p.max_tokens + 1)),
             "token_largest": Out(p.token_width),

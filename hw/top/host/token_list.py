@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
-from hw.top.layouts import token_write
+from hw.top.interfaces import token_write
 from hw.top.rows.row_sequencer import RowSequencerParameters
 
 __all__ = ["TokenList"]
@@ -49,7 +49,7 @@ class TokenList(Block):
             "append": In(1),
             "row": In(width),
             "complete": In(1),
-            "token": Out(token_write(p)),
+            "token": Out(token_write(p.max_tokens)),
             "is_valid": Out(1),
             "count": Out(range(p.max_tokens + 1)),
             "largest": Out(width),

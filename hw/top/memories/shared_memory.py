@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect
-from amaranth.utils import ceil_log2
 
 from golden.spec.parameters import Parameters, integer
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.lib.stream import SkidBuffer
+from hw.top.interfaces import ReadPort, address_width
 
 __all__ = ["SharedMemory"]
 
@@ -28,38 +28,35 @@ class SharedMemoryParameters(Parameters):
 
     @property
     def address_width(self):
-        return max(1, ceil_log2(self.depth))
+        return address_width(self.depth)
 
 
 class SharedMemory(Block):
     """Reads and writes a word a clock; of those who want to, the port with the lowest number goes first.
 
-    ``address_i`` asks and ``word_i`` answers, in order, from the next clock on; two words may be waiting to be taken.
-    ``write_i`` carries address, word and one enable for each part of it. A read in the clock of a write of the same
+    ``readers`` get their words in order, from the next clock on; two words may be waiting to be taken. ``writers``
+    send address, word and one enable for each part of it. A read in the clock of a write of the same
     word gives anything. ``direct`` reads without waiting, for a user who knows that no port asks: ``direct_word`` is
     the word in the next clock, until something else is read.
     """
 
     Parameters = SharedMemoryParameters
 
-    def prepare(self):
-        self.members_doc = {
-            "direct_enable": "read at once",
-            "direct_address": "word to read at once",
-            "direct_word": "the word read last",
-            **{f"address_{i}": "word to read" for i in range(self.n_readers)},
-            **{f"word_{i}": "what was read" for i in range(self.n_readers)},
-            **{f"write_{i}": "parts of a word to write" for i in range(self.n_writers)},
-        }
+    members_doc = {
+        "readers": "reads that wait for each other",
+        "writers": "parts of a word to write",
+        "direct_enable": "read at once",
+        "direct_address": "word to read at once",
+        "direct_word": "the word read last",
+    }
 
     @staticmethod
     def members(p):
         width = p.part_width * p.n_parts
         write = data.StructLayout({"address": p.address_width, "data": width, "enable": p.n_parts})
         return {
-            **{f"address_{i}": In(stream.Signature(p.address_width)) for i in range(p.n_readers)},
-            **{f"word_{i}": Out(stream.Signature(width)) for i in range(p.n_readers)},
-            **{f"write_{i}": In(stream.Signature(write)) for i in range(p.n_writers)},
+            "readers": In(ReadPort(p.address_width, width)).array(p.n_readers),
+            "writers": In(stream.Signature(write)).array(p.n_writers),
             "direct_enable": In(1),
             "direct_address": In(p.address_width),
             "direct_word": Out(width),
@@ -86,8 +83,8 @@ class SharedMemory(Block):
         m.d.comb += self.direct_word.eq(word)
         enable, address = self.direct_enable, self.direct_address
         taken = 0  # by a port of a lower number
-        for index in range(self.n_readers):
-            ask, answer = getattr(self, f"address_{index}"), getattr(self, f"word_{index}")
+        for index, reader in enumerate(self.readers):
+            ask, answer = reader.address, reader.word
             held = Signal(range(_HELD + 1), name=f"held_{index}")
             granted, arrives = Signal(name=f"granted_{index}"), Signal(name=f"arrives_{index}")
             m.submodules[f"first_{index}"] = first = SkidBuffer(width=len(word))
@@ -110,7 +107,7 @@ class SharedMemory(Block):
         return read_enable, read_address, word
 
     def _write(self, m):
-        ports = [getattr(self, f"write_{index}") for index in range(self.n_writers)]
+        ports = list(self.writers)
         chosen = Signal(ports[0].payload.shape())
         for port in reversed(ports):
             with m.If(port.valid):

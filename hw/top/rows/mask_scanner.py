@@ -5,23 +5,18 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Module, Mux
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
-from amaranth.utils import ceil_log2
 
+from hw.top.interfaces import address_width, mask_read
 from hw.top.parameters import CorePart, HeadDim, KeyMask, SimdLanes
 from hw.top.rows.bitmap_scanner import BitmapScanner
 from hw.top.rows.row_sequencer import RowSequencer
 
-__all__ = ["MaskScanner", "mask_address", "mask_address_width", "used_slots"]
-
-
-def mask_address_width(p):
-    """Bits of the number of a word of the mask memory."""
-    return max(1, ceil_log2(p.mask_rows))
+__all__ = ["MaskScanner", "MaskScannerParameters", "mask_address", "used_slots"]
 
 
 def mask_address(p, mask, row):
     """The word of the mask memory with a row of a mask: of mask 0 there is one only."""
-    return Mux(mask == 0, 0, p.mask_base(mask) + row)[: mask_address_width(p)]
+    return Mux(mask == 0, 0, p.mask_base(mask) + row)[: address_width(p.mask_rows)]
 
 
 def used_slots(p, n_keys):
@@ -47,11 +42,10 @@ class MaskScanner(CorePart):
     latency = 1 + BitmapScanner.latency
     members_doc = {
         "rows": "rows to be walked, in order",
-        "mask": "constant: which mask",
+        "mask_number": "constant: which mask",
         "n_keys": "constant: columns of the mask",
         "turns": "constant: how often each row is walked",
-        "mask_address": "word of the mask memory",
-        "mask_row": "the word: bit v * slots + a is the column at slot a of bank v",
+        "mask": "rows of the mask memory",
         "step": "as the row walker gives them",
     }
 
@@ -64,11 +58,10 @@ class MaskScanner(CorePart):
         walker = cls._walker(p).signature.members
         return {
             "rows": In(stream.Signature(RowSequencer(max_tokens=p.max_tokens).parameters.row_width)),
-            "mask": In(4),
+            "mask_number": In(4),
             "n_keys": In(16),
             "turns": walker["turns"],
-            "mask_address": Out(stream.Signature(mask_address_width(p))),
-            "mask_row": In(stream.Signature(p.n_banks * p.key_slots)),
+            "mask": Out(mask_read(p)),
             "step": walker["step"],
         }
 
@@ -77,12 +70,12 @@ class MaskScanner(CorePart):
         p = self.parameters
         m.submodules.walker = walker = self._walker(self.parameters)
         m.d.comb += [
-            self.mask_address.payload.eq(mask_address(p, self.mask, self.rows.payload)),
-            self.mask_address.valid.eq(self.rows.valid),
-            self.rows.ready.eq(self.mask_address.ready),
-            walker.bitmap.payload.eq(self.mask_row.payload),
-            walker.bitmap.valid.eq(self.mask_row.valid),
-            self.mask_row.ready.eq(walker.bitmap.ready),
+            self.mask.address.payload.eq(mask_address(p, self.mask_number, self.rows.payload)),
+            self.mask.address.valid.eq(self.rows.valid),
+            self.rows.ready.eq(self.mask.address.ready),
+            walker.bitmap.payload.eq(self.mask.word.payload),
+            walker.bitmap.valid.eq(self.mask.word.valid),
+            self.mask.word.ready.eq(walker.bitmap.ready),
             walker.used.eq(used_slots(p, self.n_keys)),
             walker.turns.eq(self.turns),
         ]

@@ -10,7 +10,7 @@ from golden.spec.parameters import Parameters, integer
 from golden.spec.softmax_unit import MAX_ELEMENTS
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
-from hw.top.layouts import token_write
+from hw.top.interfaces import token_write
 
 __all__ = ["RowSequencer"]
 
@@ -47,7 +47,7 @@ class RowSequencer(Block):
     def members(p):
         count = range(p.max_tokens + 1)
         return {
-            "token": In(token_write(p)),
+            "token": In(token_write(p.max_tokens)),
             "start": In(1),
             "gated": In(1),
             "n_active": In(count),

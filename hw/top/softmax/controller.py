@@ -10,9 +10,9 @@ from amaranth.utils import ceil_log2
 from golden.spec.commands import FLAGS
 from golden.spec.formats import FP16
 from hw.lib.stream import StreamQueue
-from hw.top.command_layout import COMMAND_LAYOUT
+from hw.top.interfaces import BankReadPort, UnitControl, address_width, mask_read, score_write
 from hw.top.parameters import CorePart, OmemDepth
-from hw.top.rows.mask_scanner import MaskScanner, MaskScannerParameters, mask_address, mask_address_width
+from hw.top.rows.mask_scanner import MaskScanner, MaskScannerParameters, mask_address
 from hw.top.rows.row_sequencer import RowSequencer
 from hw.units.softmax_unit.unit import SoftmaxUnit
 
@@ -41,19 +41,10 @@ class SoftmaxController(CorePart):
 
     Parameters = SoftmaxControllerParameters
     members_doc = {
-        "token": "write one entry of the token list; not while a gated command runs",
-        "start": "begin with the command; only while idle",
-        "command": "constant from start to done",
-        "n_active": "constant from start to done: rows of the command",
-        "limit": "rows whose scores are there; only grows during a command",
-        "rows_done": "rows that are written, from 0 at start",
-        "done": "all is written; idle from the next clock on",
-        "mask_address": "word of the mask memory",
-        "mask_row": "the word",
-        "score_read": "banks of the scores to read, and the words",
-        "score_word": "the scores read last",
-        "mass_read": "word of the kept masses to read",
-        "mass_word": "the mass read last",
+        "control": "what to do, and how far it is",
+        "mask": "rows of the mask memory",
+        "scores": "scores, by bank",
+        "mass": "kept masses, one memory of them",
         "probability_write": "one probability a bank, always taken",
         "mask_write": "row of mask_out, and its word of the mask memory",
         "mass_write": "the kept mass of a row, always taken",
@@ -64,28 +55,15 @@ class SoftmaxController(CorePart):
 
     @staticmethod
     def members(p):
-        loop = RowSequencer(max_tokens=p.max_tokens)
-        mask = MaskScanner.for_core(p).signature.members
-        address_width = max(1, ceil_log2(p.omem_depth))
-        row_width = loop.parameters.row_width
-        write = data.StructLayout({"valid": 1, "address": address_width, "value": FP16.width})
-        mask_write = {"address": mask_address_width(p), "row": p.n_banks * p.key_slots}
+        mask_write = {"address": address_width(p.mask_rows), "row": p.n_banks * p.key_slots}
         return {
-            **{name: loop.signature.members[name] for name in ("token", "start", "n_active", "limit")},
-            "command": In(COMMAND_LAYOUT),
-            "rows_done": Out(range(p.max_tokens + 1)),
-            "done": Out(1),
-            "mask_address": mask["mask_address"],
-            "mask_row": mask["mask_row"],
-            "score_read": Out(
-                data.StructLayout({"enable": p.n_banks, "address": data.ArrayLayout(address_width, p.n_banks)})
-            ),
-            "score_word": In(data.ArrayLayout(FP16.width, p.n_banks)),
-            "mass_read": Out(data.StructLayout({"enable": 1, "address": row_width})),
-            "mass_word": In(FP16.width),
-            "probability_write": Out(data.ArrayLayout(write, p.n_banks)),
+            "control": In(UnitControl(p.max_tokens)),
+            "mask": Out(mask_read(p)),
+            "scores": Out(BankReadPort(p.n_banks, p.omem_depth)),
+            "mass": Out(BankReadPort(1, p.max_tokens)),
+            "probability_write": Out(score_write(p.n_banks, p.omem_depth)),
             "mask_write": Out(stream.Signature(data.StructLayout(mask_write))),
-            "mass_write": Out(data.StructLayout({"valid": 1, "address": row_width, "value": FP16.width})),
+            "mass_write": Out(score_write(1, p.max_tokens)),
         }
 
     @property
@@ -97,14 +75,14 @@ class SoftmaxController(CorePart):
         m = Module()
         self._makes_mask, uses_mass = Signal(name="makes_mask"), Signal()
         m.d.comb += [
-            self._makes_mask.eq((self.command.flags & FLAGS["make_mask"]).any()),
-            uses_mass.eq((self.command.flags & FLAGS["use_mass"]).any()),
+            self._makes_mask.eq((self.control.command.flags & FLAGS["make_mask"]).any()),
+            uses_mass.eq((self.control.command.flags & FLAGS["use_mass"]).any()),
         ]
         # What is known of a step when its probabilities come: the slots, and the row's number.
         walked = data.StructLayout(
             {
                 "slot": data.ArrayLayout(ceil_log2(self.parameters.key_slots), self.n_banks),
-                "row": len(self.mass_read.address),
+                "row": self.parameters.token_width,
             }
         )
         m.submodules.walked = steps = StreamQueue(width=walked.size, depth=self._steps_inside, storage="memory")
@@ -122,10 +100,10 @@ class SoftmaxController(CorePart):
 
     def _pointers(self, m, enable, first, name):
         """One address a bank, from ``first`` on, that moves on behind each bank that is enabled."""
-        width = max(1, ceil_log2(self.omem_depth))
+        width = address_width(self.omem_depth)
         pointers = [Signal(width, name=f"{name}_{bank}", reset_less=True) for bank in range(self.n_banks)]
         for bank, pointer in enumerate(pointers):
-            with m.If(self.start):
+            with m.If(self.control.start):
                 m.d.sync += pointer.eq(first)
             with m.Elif(enable[bank]):
                 m.d.sync += pointer.eq(pointer + 1)
@@ -137,23 +115,22 @@ class SoftmaxController(CorePart):
         m.submodules.walk = walk = MaskScanner.for_core(self.parameters)
         m.submodules.rows = rows = StreamQueue(width=len(loop.rows.payload.row), depth=_ROWS_WALKED)
         m.d.comb += [
-            loop.token.eq(self.token),
-            loop.start.eq(self.start),
-            loop.gated.eq((self.command.flags & FLAGS["gated"]).any()),
-            loop.n_active.eq(self.n_active),
-            loop.limit.eq(self.limit),
+            loop.token.eq(self.control.token),
+            loop.start.eq(self.control.start),
+            loop.gated.eq((self.control.command.flags & FLAGS["gated"]).any()),
+            loop.n_active.eq(self.control.n_active),
+            loop.limit.eq(self.control.limit),
             walk.rows.payload.eq(loop.rows.payload.row),
             rows.source.payload.eq(loop.rows.payload.row),
             walk.rows.valid.eq(loop.rows.valid & rows.source.ready),
             rows.source.valid.eq(loop.rows.valid & walk.rows.ready),
             loop.rows.ready.eq(walk.rows.ready & rows.source.ready),
-            walk.mask.eq(self.command.mask),
-            walk.n_keys.eq(self.command.n_out),
+            walk.mask_number.eq(self.control.command.mask),
+            walk.n_keys.eq(self.control.command.n_out),
             walk.turns.eq(1),
             rows.sink.ready.eq(walk.step.valid & walk.step.ready & walk.step.payload.last),
         ]
-        connect(m, walk.mask_address, flipped(self.mask_address))
-        connect(m, flipped(self.mask_row), walk.mask_row)
+        connect(m, walk.mask, flipped(self.mask))
         return walk.step, rows.sink.payload
 
     def _read(self, m, step, row, uses_mass, steps):
@@ -169,24 +146,24 @@ class SoftmaxController(CorePart):
             step.ready.eq(advance & steps.ready),
             taken.eq(step.valid & step.ready),
             steps.valid.eq(taken),
-            self.score_read.enable.eq(step.payload.enable & taken.replicate(self.n_banks)),
-            self.score_read.address.eq(
-                Cat(self._pointers(m, self.score_read.enable, self.command.source, "score_pointer"))
+            self.scores.enable.eq(step.payload.enable & taken.replicate(self.n_banks)),
+            self.scores.address.eq(
+                Cat(self._pointers(m, self.scores.enable, self.control.command.source, "score_pointer"))
             ),
-            self.mass_read.enable.eq(taken & uses_mass),
-            self.mass_read.address.eq(row),
+            self.mass.enable.eq(taken & uses_mass),
+            self.mass.address[0].eq(row),
         ]
         with m.If(advance):
             m.d.sync += [is_read.eq(taken), enable.eq(step.payload.enable), last.eq(step.payload.last)]
         scale = self._unit.scale.shape()
         m.d.comb += [
             score.valid.eq(is_read),
-            score.payload.values.eq(self.score_word),
+            score.payload.values.eq(self.scores.word),
             score.payload.enable.eq(enable),
             score.payload.last.eq(last),
-            score.payload.factor.eq(Mux(uses_mass, self.mass_word, FP16.one)),
-            self._unit.scale.eq(data.View(scale, self.command.scale)),
-            self._unit.theta.eq(self.command.theta),
+            score.payload.factor.eq(Mux(uses_mass, self.mass.word[0], FP16.one)),
+            self._unit.scale.eq(data.View(scale, self.control.command.scale)),
+            self._unit.theta.eq(self.control.command.theta),
         ]
 
     def _write(self, m, step, steps):
@@ -195,7 +172,7 @@ class SoftmaxController(CorePart):
         taken = Signal(name="found_taken")
         ends_row = Signal()
         is_waiting = Signal()  # a row of the mask is complete
-        waiting_row = Signal.like(self.mass_read.address, name="waiting_row", reset_less=True)
+        waiting_row = Signal(self.parameters.token_width, name="waiting_row", reset_less=True)
         enable = Signal(self.n_banks, name="found_enable")
         m.d.comb += [
             taken.eq(found.valid & found.ready),
@@ -203,11 +180,13 @@ class SoftmaxController(CorePart):
             steps.ready.eq(taken),
             ends_row.eq(taken & found.payload.last),
             enable.eq(found.payload.enable & taken.replicate(self.n_banks)),
-            self.mass_write.valid.eq(ends_row & self._makes_mask),
-            self.mass_write.address.eq(step.row),
-            self.mass_write.value.eq(found.payload.retained_mass),
+            self.mass_write[0].valid.eq(ends_row & self._makes_mask),
+            self.mass_write[0].address.eq(step.row),
+            self.mass_write[0].value.eq(found.payload.retained_mass),
         ]
-        for bank, pointer in enumerate(self._pointers(m, enable, self.command.destination, "probability_pointer")):
+        for bank, pointer in enumerate(
+            self._pointers(m, enable, self.control.command.destination, "probability_pointer")
+        ):
             write = self.probability_write[bank]
             m.d.comb += [write.valid.eq(enable[bank]), write.address.eq(pointer)]
             m.d.comb += write.value.eq(found.payload["values"][bank])
@@ -224,18 +203,23 @@ class SoftmaxController(CorePart):
         m.d.comb += [
             self.mask_write.valid.eq(is_waiting),
             self.mask_write.payload.row.eq(kept),
-            self.mask_write.payload.address.eq(mask_address(self.parameters, self.command.mask_out, waiting_row)),
+            self.mask_write.payload.address.eq(
+                mask_address(self.parameters, self.control.command.mask_out, waiting_row)
+            ),
         ]
         self._count(m, Mux(self._makes_mask, is_waiting & self.mask_write.ready, ends_row))
 
     def _count(self, m, is_written):
         """Rows that are written, until they are all."""
         is_running = Signal()
-        n_written = Signal.like(self.rows_done, name="n_written")
-        m.d.comb += [self.rows_done.eq(n_written), self.done.eq(is_running & (n_written == self.n_active))]
-        with m.If(self.start):
+        n_written = Signal.like(self.control.rows_done, name="n_written")
+        m.d.comb += [
+            self.control.rows_done.eq(n_written),
+            self.control.done.eq(is_running & (n_written == self.control.n_active)),
+        ]
+        with m.If(self.control.start):
             m.d.sync += [is_running.eq(1), n_written.eq(0)]
         with m.Else():
             m.d.sync += n_written.eq(n_written + is_written)
-            with m.If(self.done):
+            with m.If(self.control.done):
                 m.d.sync += is_running.eq(0)

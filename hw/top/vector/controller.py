@@ -10,8 +10,7 @@ from amaranth.utils import ceil_log2
 from golden.spec.commands import FLAGS, Opcode
 from golden.spec.vector_operations import Scope, VectorOp
 from hw.lib.stream import StreamQueue
-from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.layouts import bank_write, imem_write, value_write
+from hw.top.interfaces import BankReadPort, UnitControl, bank_write, imem_read, imem_write, mask_read, value_write
 from hw.top.parameters import CorePart, ImemDepth, Lanes, OmemDepth, RowDim, VmemDepth
 from hw.top.rows.mask_scanner import MaskScannerParameters
 from hw.top.rows.row_address_generator import RowAddressGenerator
@@ -48,19 +47,10 @@ class VectorController(CorePart):
 
     Parameters = VectorControllerParameters
     members_doc = {
-        "token": "write one entry of the token list; not while a gated command runs",
-        "start": "begin with the command; only while idle",
-        "command": "constant from start to done",
-        "n_active": "constant from start to done: rows of the command",
-        "limit": "rows whose operands are there; only grows during a command",
-        "rows_done": "rows that are written, from 0 at start",
-        "done": "all is written; idle from the next clock on",
-        "mask_address": "word of the mask memory",
-        "mask_row": "the word",
-        "probability_read": "banks of the probabilities to read, and the words",
-        "probability_word": "the probabilities read last",
-        "imem_address": "word of IMEM to read",
-        "imem_word": "the word",
+        "control": "what to do, and how far it is",
+        "mask": "rows of the mask memory",
+        "probabilities": "probabilities, by bank",
+        "imem": "words of IMEM",
         "imem_write": "parts of a word of IMEM to write",
         "value_write": "an element for every engine's bank",
         "word_write": "a word for one engine's bank; only while idle and without value_write",
@@ -72,17 +62,12 @@ class VectorController(CorePart):
 
     @staticmethod
     def members(p):
-        loop = RowSequencer(max_tokens=p.max_tokens).signature.members
-        issue = SpmmIssue.for_core(p).signature.members
-        reader = RowReader.for_core(p).signature.members
         counters = {"issues": 1, "spmm_terms": range(p.n_banks + 1), "waits_for_write": 1, "waits_for_rows": 1}
         return {
-            **{name: loop[name] for name in ("token", "start", "n_active", "limit")},
-            "command": In(COMMAND_LAYOUT),
-            "rows_done": Out(range(p.max_tokens + 1)),
-            "done": Out(1),
-            **{name: issue[name] for name in ("mask_address", "mask_row", "probability_read", "probability_word")},
-            **{name: reader[name] for name in ("imem_address", "imem_word")},
+            "control": In(UnitControl(p.max_tokens)),
+            "mask": Out(mask_read(p)),
+            "probabilities": Out(BankReadPort(p.n_banks, p.omem_depth)),
+            "imem": Out(imem_read(p)),
             "imem_write": Out(stream.Signature(imem_write(p))),
             "value_write": In(stream.Signature(value_write(p))),
             "word_write": In(bank_write(p, p.vmem_depth, p.simd_lanes)),
@@ -108,8 +93,8 @@ class VectorController(CorePart):
         m.submodules.reader = self._reader = RowReader.for_core(p)
         m.submodules.norm = self._norm = LayerNormController.for_core(p)
         m.submodules.writer = self._writer = RowWriter.for_core(p)
-        self._is_spmm = self._named(m, self.command.opcode == Opcode.SPMM, "is_spmm")
-        self._is_norm = self._named(m, self.command.opcode == Opcode.LAYER_NORM, "is_norm")
+        self._is_spmm = self._named(m, self.control.command.opcode == Opcode.SPMM, "is_spmm")
+        self._is_norm = self._named(m, self.control.command.opcode == Opcode.LAYER_NORM, "is_norm")
         self._decode(m)
         n_given = self._feed_rows(m)
         self._connect_memories(m)
@@ -126,14 +111,14 @@ class VectorController(CorePart):
 
     def _decode(self, m):
         """Sizes of a row."""
-        command, lanes, word = self.command, ceil_log2(self.simd_lanes), ceil_log2(self.parameters.row_word)
+        command, lanes, word = self.control.command, ceil_log2(self.simd_lanes), ceil_log2(self.parameters.row_word)
         last_group = self._named(m, (command.n_in - 1)[:16] >> lanes, "last_group")
         last_word = self._named(m, (command.n_in - 1)[:16] >> word, "last_word")
         m.d.comb += [
             self._issue.turns.eq(last_group + 1),
             self._reader.last_word.eq(last_word),
             self._reader.is_pair.eq(Mux(self._is_norm, self._norm.loads, command.function < VectorOp.EXP)),
-            self._norm.start.eq(self.start & self._is_norm & (self.n_active != 0)),
+            self._norm.start.eq(self.control.start & self._is_norm & (self.control.n_active != 0)),
             self._norm.last_word.eq(last_word),
             self._norm.last_lane.eq(command.n_in - 1),
             self._norm.epsilon.as_value().eq(command.scale),
@@ -143,18 +128,18 @@ class VectorController(CorePart):
 
     def _feed_rows(self, m):
         """Each row to those who read for it, and its place to the writer. Returns how many rows were given."""
-        command = self.command
+        command = self.control.command
         m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
         m.submodules.placing = placing = RowAddressGenerator(max_tokens=self.max_tokens, imem_depth=self.imem_depth)
         placed = placing.placed
         place = placed.payload.places
         m.submodules.places = places = StreamQueue(width=len(place[0]), depth=self._rows_inside, storage="memory")
         m.d.comb += [
-            loop.token.eq(self.token),
-            loop.start.eq(self.start),
+            loop.token.eq(self.control.token),
+            loop.start.eq(self.control.start),
             loop.gated.eq((command.flags & FLAGS["gated"]).any()),
-            loop.n_active.eq(self.n_active),
-            loop.limit.eq(self.limit),
+            loop.n_active.eq(self.control.n_active),
+            loop.limit.eq(self.control.limit),
             placing.rows.payload.eq(loop.rows.payload.row),
             placing.rows.valid.eq(loop.rows.valid),
             loop.rows.ready.eq(placing.rows.ready),
@@ -170,7 +155,7 @@ class VectorController(CorePart):
         reader, loads = self._reader, self._norm.loads
         beta = self._named(m, (command.source_2 + command.source_2_stride)[: len(place[1])], "beta_place")
         asked = Signal(name="coefficients_asked")
-        with m.If(self.start):
+        with m.If(self.control.start):
             m.d.sync += asked.eq(0)
         with m.Elif(loads & reader.rows.ready):
             m.d.sync += asked.eq(1)
@@ -186,8 +171,8 @@ class VectorController(CorePart):
             places.source.valid.eq(placed.valid & placed.ready),
         ]
         connect(m, places.sink, self._writer.places)
-        n_given = Signal.like(self.n_active, name="n_given")
-        with m.If(self.start):
+        n_given = Signal.like(self.control.n_active, name="n_given")
+        with m.If(self.control.start):
             m.d.sync += n_given.eq(0)
         with m.Elif(placed.valid & placed.ready):
             m.d.sync += n_given.eq(n_given + 1)
@@ -201,16 +186,10 @@ class VectorController(CorePart):
 
     def _connect_memories(self, m):
         issue, reader = self._issue, self._reader
-        m.d.comb += [
-            issue.start.eq(self.start),
-            issue.command.eq(self.command),
-            issue.probability_word.eq(self.probability_word),
-            self.probability_read.eq(issue.probability_read),
-        ]
-        connect(m, issue.mask_address, flipped(self.mask_address))
-        connect(m, flipped(self.mask_row), issue.mask_row)
-        connect(m, reader.imem_address, flipped(self.imem_address))
-        connect(m, flipped(self.imem_word), reader.imem_word)
+        m.d.comb += [issue.start.eq(self.control.start), issue.command.eq(self.control.command)]
+        connect(m, issue.mask, flipped(self.mask))
+        connect(m, issue.probabilities, flipped(self.probabilities))
+        connect(m, reader.imem, flipped(self.imem))
 
     def _select_command(self, m):
         """The unit's next command: a write into the banks, else a step of SPMM or a word, if one is ``offered``."""
@@ -226,7 +205,7 @@ class VectorController(CorePart):
             self._norm.words.payload.eq(words.payload),
             self._norm.words.valid.eq(words.valid & self._is_norm),
             payload.operation.eq(
-                Mux(writes, VectorOp.WRITE_BANK, Mux(self._is_spmm, VectorOp.SPMM, self.command.function))
+                Mux(writes, VectorOp.WRITE_BANK, Mux(self._is_spmm, VectorOp.SPMM, self.control.command.function))
             ),
             payload.scope.eq(Scope.LANES),
             payload.first.eq(terms.payload.first),
@@ -290,13 +269,16 @@ class VectorController(CorePart):
         connect(m, writer.write, flipped(self.imem_write))
 
         self._is_running = Signal(name="is_running")
-        n_written = Signal.like(self.rows_done, name="n_written")
-        m.d.comb += [self.rows_done.eq(n_written), self.done.eq(self._is_running & (n_written == self.n_active))]
-        with m.If(self.start):
+        n_written = Signal.like(self.control.rows_done, name="n_written")
+        m.d.comb += [
+            self.control.rows_done.eq(n_written),
+            self.control.done.eq(self._is_running & (n_written == self.control.n_active)),
+        ]
+        with m.If(self.control.start):
             m.d.sync += [self._is_running.eq(1), n_written.eq(0)]
         with m.Else():
             m.d.sync += n_written.eq(n_written + writer.row_is_written)
-            with m.If(self.done):
+            with m.If(self.control.done):
                 m.d.sync += self._is_running.eq(0)
 
     def _count(self, m, offered, n_given):
@@ -309,7 +291,10 @@ class VectorController(CorePart):
             counted.spmm_terms.eq(Mux(terms.valid & terms.ready, n_enabled, 0)),
             counted.waits_for_write.eq(results.valid & ~results.ready),
             counted.waits_for_rows.eq(
-                self._is_running & ~(terms.valid | words.valid) & (n_given == self.limit) & (n_given != self.n_active)
+                self._is_running
+                & ~(terms.valid | words.valid)
+                & (n_given == self.control.limit)
+                & (n_given != self.control.n_active)
             ),
         ]
         m.d.comb += self.counters.eq(counted)

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from golden.spec.formats import FP16
-from hw.top.layouts import imem_write
+from hw.top.interfaces import address_width, imem_read
 from hw.top.parameters import CorePart, ImemWord, RowDim
 
 __all__ = ["RowReader", "last_word_range"]
@@ -36,21 +36,18 @@ class RowReader(CorePart):
         "rows": "first words of each row in both matrices",
         "is_pair": "constant while rows are read: there is a second matrix",
         "last_word": "constant while rows are read: words a row, less one",
-        "imem_address": "word to read",
-        "imem_word": "the word",
+        "imem": "words of the rows",
         "words": "a word of each matrix; without a second one the right word is any",
     }
 
     @staticmethod
     def members(p):
-        address = imem_write(p)["address"].shape
         word = data.ArrayLayout(FP16.width, p.row_word)
         return {
-            "rows": In(stream.Signature(data.ArrayLayout(address, 2))),
+            "rows": In(stream.Signature(data.ArrayLayout(address_width(p.imem_depth), 2))),
             "is_pair": In(1),
             "last_word": In(last_word_range(p)),
-            "imem_address": Out(stream.Signature(address)),
-            "imem_word": In(stream.Signature(word.size)),
+            "imem": Out(imem_read(p)),
             "words": Out(stream.Signature(data.StructLayout({"left": word, "right": word}))),
         }
 
@@ -64,15 +61,15 @@ class RowReader(CorePart):
         """Addresses: of each word the left one, then the right one."""
         is_reading, is_right = Signal(), Signal()
         left, right = (
-            Signal(len(self.imem_address.payload), name=f"{name}_address", reset_less=True)
+            Signal(len(self.imem.address.payload), name=f"{name}_address", reset_less=True)
             for name in ("left", "right")
         )
         words_left = Signal.like(self.last_word, name="words_left", reset_less=True)
         asked, ends_word, ends_row = Signal(), Signal(), Signal()
         m.d.comb += [
-            self.imem_address.valid.eq(is_reading),
-            self.imem_address.payload.eq(Mux(is_right, right, left)),
-            asked.eq(is_reading & self.imem_address.ready),
+            self.imem.address.valid.eq(is_reading),
+            self.imem.address.payload.eq(Mux(is_right, right, left)),
+            asked.eq(is_reading & self.imem.address.ready),
             ends_word.eq(asked & (is_right | ~self.is_pair)),
             ends_row.eq(ends_word & (words_left == 0)),
             self.rows.ready.eq(~is_reading | ends_row),
@@ -91,19 +88,19 @@ class RowReader(CorePart):
     def _collect(self, m):
         """Two registers: the right one is filled last, and both are given together."""
         has_left, has_right = Signal(), Signal()
-        left, right = (Signal(len(self.imem_word.payload), name=name, reset_less=True) for name in ("left", "right"))
+        left, right = (Signal(len(self.imem.word.payload), name=name, reset_less=True) for name in ("left", "right"))
         gives, fills_left, fills_right = Signal(), Signal(), Signal()
         m.d.comb += [
             self.words.valid.eq(has_left & (has_right | ~self.is_pair)),
             self.words.payload.left.eq(left),
             self.words.payload.right.eq(right),
             gives.eq(self.words.valid & self.words.ready),
-            fills_left.eq(self.imem_word.valid & (~has_left | gives)),
-            fills_right.eq(self.imem_word.valid & self.is_pair & has_left & ~has_right),
-            self.imem_word.ready.eq(fills_left | fills_right),
+            fills_left.eq(self.imem.word.valid & (~has_left | gives)),
+            fills_right.eq(self.imem.word.valid & self.is_pair & has_left & ~has_right),
+            self.imem.word.ready.eq(fills_left | fills_right),
         ]
         m.d.sync += [has_left.eq(fills_left | (has_left & ~gives)), has_right.eq(fills_right | (has_right & ~gives))]
         with m.If(fills_left):
-            m.d.sync += left.eq(self.imem_word.payload)
+            m.d.sync += left.eq(self.imem.word.payload)
         with m.If(fills_right):
-            m.d.sync += right.eq(self.imem_word.payload)
+            m.d.sync += right.eq(self.imem.word.payload)

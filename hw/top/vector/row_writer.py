@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.formats import FP16
 from hw.lib.stream import StreamQueue
-from hw.top.layouts import imem_write
+from hw.top.interfaces import imem_write
 from hw.top.parameters import CorePart, ImemWord, RowDim
 
 __all__ = ["RowWriter"]

@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.formats import FP16
 from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.layouts import value_write
+from hw.top.interfaces import BankReadPort, address_width
 from hw.top.parameters import CorePart, OmemDepth, VmemDepth
 from hw.top.rows.mask_scanner import MaskScanner, MaskScannerParameters, used_slots
 
@@ -38,41 +38,39 @@ class SpmmIssue(CorePart):
         "command": "constant while rows are walked",
         "turns": "constant while rows are walked: how often each one is walked",
         "rows": "rows of the result",
-        "mask_address": "word of the mask memory",
-        "mask_row": "the word",
-        "probability_read": "banks of the probabilities to read, and the words",
-        "probability_word": "the probabilities read last",
+        "mask": "rows of the mask memory",
+        "probabilities": "probabilities, by bank",
         "terms": "which engines have a term, its probability, where its values are; first and last of a turn",
     }
 
     @staticmethod
     def members(p):
         walk = MaskScanner.for_core(p).signature.members
-        words = data.ArrayLayout(FP16.width, p.n_banks)
-        read = {"enable": p.n_banks, "address": data.ArrayLayout(max(1, ceil_log2(p.omem_depth)), p.n_banks)}
         terms = {
             "enable": p.n_banks,
-            "probability": words,
-            "address": data.ArrayLayout(value_write(p)["address"].shape, p.n_banks),
+            "probability": data.ArrayLayout(FP16.width, p.n_banks),
+            "address": data.ArrayLayout(address_width(p.vmem_depth), p.n_banks),
             "first": 1,
             "last": 1,
         }
         return {
             "start": In(1),
             "command": In(COMMAND_LAYOUT),
-            **{name: walk[name] for name in ("turns", "rows", "mask_address", "mask_row")},
-            "probability_read": Out(data.StructLayout(read)),
-            "probability_word": In(words),
+            **{name: walk[name] for name in ("turns", "rows", "mask")},
+            "probabilities": Out(BankReadPort(p.n_banks, p.omem_depth)),
             "terms": Out(stream.Signature(data.StructLayout(terms))),
         }
 
     def circuit(self):
         m = Module()
         m.submodules.walk = walk = MaskScanner.for_core(self.parameters)
-        m.d.comb += [walk.mask.eq(self.command.mask), walk.n_keys.eq(self.command.n_out), walk.turns.eq(self.turns)]
+        m.d.comb += [
+            walk.mask_number.eq(self.command.mask),
+            walk.n_keys.eq(self.command.n_out),
+            walk.turns.eq(self.turns),
+        ]
         connect(m, flipped(self.rows), walk.rows)
-        connect(m, walk.mask_address, flipped(self.mask_address))
-        connect(m, flipped(self.mask_row), walk.mask_row)
+        connect(m, walk.mask, flipped(self.mask))
         step, taken = walk.step.payload, Signal(name="step_taken")
         self._read(m, step, taken)
 
@@ -97,7 +95,7 @@ class SpmmIssue(CorePart):
         # A bank without a term is read by nobody: what its memory holds, if anything, must not reach the unit.
         probability = Cat(
             word & enable.replicate(len(word))
-            for word, enable in zip(self.probability_word, reading["enable"], strict=True)
+            for word, enable in zip(self.probabilities.word, reading["enable"], strict=True)
         )
         for name, value in (*reading.items(), ("probability", probability)):
             here = Signal.like(terms[name], name=f"{name}_here", reset_less=True)
@@ -108,7 +106,7 @@ class SpmmIssue(CorePart):
 
     def _read(self, m, step, taken):
         """One probability for each bank of the step; at the end of a turn back to the row's first one."""
-        read = self.probability_read
+        read = self.probabilities
         m.d.comb += read.enable.eq(step.enable & taken.replicate(self.n_banks))
         for bank, address in enumerate(read.address):
             pointer, begin, behind = (

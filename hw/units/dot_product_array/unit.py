@@ -41,8 +41,9 @@ class DotProductArray(Block):
       beats: it ends the row, and what follows in the transfer is not used). A row has 1 to max_beats beats, and its
       scores are sums over just these beats of the keys.
     * ``mask`` carries ``bitmap`` (n_units words of n_slots bits), one transfer a row.
-    * ``score_0`` and so on, one stream a unit: ``wide`` (FP32), ``narrow`` (FP16 or BF16), ``slot``, and
-      ``last_of_row`` for the unit's last score of the row. A unit without bits in a row sends nothing for it.
+    * ``score``, one stream a unit (in Verilog ``score_0`` and so on): ``wide`` (FP32), ``narrow`` (FP16 or BF16),
+      ``slot``, and ``last_of_row`` for the unit's last score of the row. A unit without bits in a row sends nothing
+      for it.
     * ``row_done``, without payload: one transfer for each row, in order, once all its scores were taken. It is not
       needed for scores to flow, but no more than 2**row_width - 1 rows are accepted beyond those it reported.
     * ``activity``: for each unit whether it issues a beat, has one that waits for its sink, for the slowest unit
@@ -60,18 +61,17 @@ class DotProductArray(Block):
 
     Parameters = DotProductArrayParameters
 
-    def prepare(self):
-        self.members_doc = {
-            "weight": "a word for one unit's bank",
-            "weight_lane": "an element for one lane of a word of each unit's bank",
-            "weight_base": "word of the banks that holds beat 0 of slot 0",
-            "weight_stride": "words of the banks from a beat to the next one of the same slot",
-            "query": "one or more beats of the next row's query vector",
-            "mask": "the bits of the next row, each unit's part in the order of its slots",
-            **{f"score_{u}": f"dot products of unit {u}, row after row by rising slot" for u in range(self.n_units)},
-            "row_done": "every score of the next row has been taken",
-            "activity": "what each unit did in the clock before",
-        }
+    members_doc = {
+        "weight": "a word for one unit's bank",
+        "weight_lane": "an element for one lane of a word of each unit's bank",
+        "weight_base": "word of the banks that holds beat 0 of slot 0",
+        "weight_stride": "words of the banks from a beat to the next one of the same slot",
+        "query": "one or more beats of the next row's query vector",
+        "mask": "the bits of the next row, each unit's part in the order of its slots",
+        "score": "dot products of each unit, row after row by rising slot",
+        "row_done": "every score of the next row has been taken",
+        "activity": "what each unit did in the clock before",
+    }
 
     @staticmethod
     def members(p):
@@ -90,7 +90,7 @@ class DotProductArray(Block):
             "weight_stride": In(p.address_width),
             "query": In(stream.Signature(data.StructLayout(query))),
             "mask": In(stream.Signature(data.StructLayout({"bitmap": data.ArrayLayout(p.n_slots, p.n_units)}))),
-            **{f"score_{u}": Out(stream.Signature(p.scores)) for u in range(p.n_units)},
+            "score": Out(stream.Signature(p.scores)).array(p.n_units),
             "row_done": Out(stream.Signature(0)),
             "activity": Out(slice_activity(p.n_units)),
         }
@@ -116,7 +116,7 @@ class DotProductArray(Block):
         self._accept_masks(m, units)
         self._report_rows(m, units)
         for index, unit in enumerate(units):
-            score = getattr(self, f"score_{index}")
+            score = self.score[index]
             m.d.comb += [
                 score.payload.eq(unit.score.payload),
                 score.valid.eq(unit.score.valid),

@@ -109,7 +109,7 @@ _ROWS = 3
 def array(c, block):
     """All rows, with a model of what each unit owes: its scores by rising slot, then the row's report, in time."""
     m, p = c.m, block.parameters
-    scores = [getattr(block, f"score_{unit}") for unit in range(block.n_units)]
+    scores = block.score
     obey(c, block.mask, block.query, block.weight, block.weight_lane)
     stable(c, row_done=block.row_done)
     accepted, done = moves(block.mask), moves(block.row_done)

@@ -1,0 +1,145 @@
+"""What the parts of the core send each other: interfaces, and the layouts of their words."""
+
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out, Signature
+from amaranth.utils import ceil_log2
+
+from golden.spec.formats import FP16
+from hw.top.command_layout import COMMAND_LAYOUT
+
+__all__ = [
+    "BankReadPort",
+    "ReadPort",
+    "UnitControl",
+    "address_width",
+    "bank_write",
+    "imem_write",
+    "imem_read",
+    "lane_write",
+    "mask_read",
+    "score_write",
+    "token_write",
+    "value_write",
+]
+
+
+def address_width(depth):
+    """Bits of an address."""
+    return max(1, ceil_log2(depth))
+
+
+class UnitControl(Signature):
+    """How a unit is told what to do, and says how far it is; as seen by who controls it."""
+
+    members_doc = {
+        "token": "write one entry of the token list; not while a gated command runs",
+        "start": "begin with the command; only while idle",
+        "n_active": "constant from start to done: rows of the command",
+        "limit": "rows whose operands are there; only grows during a command; PROJECT does not look at it",
+        "command": "constant from start to done",
+        "rows_done": "rows that are written, from 0 at start",
+        "done": "all is written; idle from the next clock on",
+    }
+
+    def __init__(self, max_tokens):
+        rows = range(max_tokens + 1)
+        super().__init__(
+            {
+                "token": Out(token_write(max_tokens)),
+                "start": Out(1),
+                "n_active": Out(rows),
+                "limit": Out(rows),
+                "command": Out(COMMAND_LAYOUT),
+                "rows_done": In(rows),
+                "done": In(1),
+            }
+        )
+
+
+class ReadPort(Signature):
+    """Reads that may have to wait, as seen by the reader: the words come in the order of their addresses."""
+
+    members_doc = {"address": "word to read", "word": "the word, any time after its address"}
+
+    def __init__(self, address, word):
+        super().__init__({"address": Out(stream.Signature(address)), "word": In(stream.Signature(word))})
+
+
+class BankReadPort(Signature):
+    """Reads of n_banks memories, as seen by the reader: words come a clock later, and stay until the next read."""
+
+    members_doc = {
+        "enable": "banks to read",
+        "address": "word to read, by bank",
+        "word": "the words read last, by bank",
+    }
+
+    def __init__(self, n_banks, depth, width=FP16.width):
+        super().__init__(
+            {
+                "enable": Out(n_banks),
+                "address": Out(data.ArrayLayout(address_width(depth), n_banks)),
+                "word": In(data.ArrayLayout(width, n_banks)),
+            }
+        )
+
+
+def token_write(max_tokens):
+    """One entry of the token list on its way to every copy of it: ``row`` becomes entry ``address``."""
+    width = address_width(max_tokens)
+    return data.StructLayout({"write": 1, "address": width, "row": width})
+
+
+def imem_read(p):
+    """Reads of words of IMEM."""
+    return ReadPort(address_width(p.imem_depth), FP16.width * p.row_word)
+
+
+def mask_read(p):
+    """Reads of rows of the mask memory: bit v * slots + a is the key at slot a of bank v."""
+    return ReadPort(address_width(p.mask_rows), p.n_banks * p.key_slots)
+
+
+def imem_write(p):
+    """A word of IMEM, of which only the enabled parts are written: part i has elements i * row_part and following."""
+    return data.StructLayout(
+        {
+            "address": address_width(p.imem_depth),
+            "values": data.ArrayLayout(FP16.width, p.row_word),
+            "enable": p.row_parts,
+        }
+    )
+
+
+def score_write(n_banks, depth):
+    """A word for each bank of scores or probabilities, each at an address of its own; always taken."""
+    word = {"valid": 1, "address": address_width(depth), "value": FP16.width}
+    return data.ArrayLayout(data.StructLayout(word), n_banks)
+
+
+def lane_write(p, depth, n_lanes):
+    """One element for every bank, all at one word and lane, as the dot-product array's ``weight_lane`` takes it."""
+    return data.StructLayout(
+        {
+            "elements": data.ArrayLayout(FP16.width, p.n_banks),
+            "address": address_width(depth),
+            "lane": ceil_log2(n_lanes),
+        }
+    )
+
+
+def value_write(p):
+    """One element for every engine's bank."""
+    return lane_write(p, p.vmem_depth, p.simd_lanes)
+
+
+def bank_write(p, depth, n_lanes):
+    """A word of one bank, without ready."""
+    return data.StructLayout(
+        {
+            "valid": 1,
+            "bank": ceil_log2(p.n_banks),
+            "address": address_width(depth),
+            "words": data.ArrayLayout(FP16.width, n_lanes),
+        }
+    )
