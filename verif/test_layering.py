@@ -1,7 +1,7 @@
 """The floors of the packages, read from the import statements of every file: nothing imports from a floor above.
 
 golden.spec < golden.arith < golden.units < golden.core < golden.program, golden.timing
-golden.spec < hw.lib < hw.arith < hw.units < hw.top < hw.registry
+golden.spec < hw.lib < hw.arith < hw.units < hw.top < hw.registry, which has hw.presets beside it
               hw.lib < hw.emit < hw.synthesis, which takes blocks from hw.registry by name
 everything < hw.cli, golden.__main__, hw.__main__, verif
 """
@@ -27,7 +27,8 @@ MAY_IMPORT = {
     "hw.arith": {"golden.spec", "hw.lib"},
     "hw.units": {"golden.spec", "hw.lib", "hw.arith"},
     "hw.top": {"golden.spec", "hw.lib", "hw.arith", "hw.units"},
-    "hw.registry": {"hw.lib", "hw.units", "hw.top"},
+    "hw.presets": {"golden.spec"},
+    "hw.registry": {"hw.lib", "hw.units", "hw.top", "hw.presets"},
     "hw.emit": {"golden.spec", "hw.lib"},
     "hw.synthesis": {"golden.spec", "hw.lib", "hw.emit", "hw.registry"},
     "hw.cli": {"golden.spec", "hw.lib", "hw.emit", "hw.synthesis", "hw.registry", "hw.top", "hw.units"},

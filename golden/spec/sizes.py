@@ -93,6 +93,11 @@ class DerivedSizes:
         return words_for(self.max_dim, self.n_lanes) + 1
 
     @property
+    def query_beats(self):
+        """Beats that one word of IMEM gives, or as many of them as the longest row and a bias need."""
+        return min(self.row_word // self.n_lanes, self.max_beats)
+
+    @property
     def mask_rows(self):
         """Words of the mask memory: the common row of mask 0, then max_tokens rows for each further mask."""
         return 1 + (self.n_masks - 1) * self.max_tokens

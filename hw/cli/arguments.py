@@ -4,7 +4,7 @@ import re
 import sys
 
 from hw.lib.errors import UsageError
-from hw.registry import BLOCKS, PRESETS, UNITS, make_block
+from hw.registry import BLOCKS, IN_ALL, PRESETS, make_block
 
 ALL, EVERYTHING = "all", "everything"
 """Names for several blocks: those of the preset's own, and every block that there is."""
@@ -31,7 +31,7 @@ def check_least(options, **least):
 
 
 _ONE = f"one of {', '.join(BLOCKS)}"
-_SEVERAL = f"{ALL} ({', '.join(UNITS)}), {EVERYTHING} (all blocks, the core included), or "
+_SEVERAL = f"{ALL} ({', '.join(IN_ALL)}), {EVERYTHING} (all blocks, the core included), or "
 
 
 def add_block_arguments(parser, several=False):
@@ -85,6 +85,6 @@ def blocks_from(options):
     if options.config is None:
         options.config = "small"
     try:
-        return {name: make_block(name, options.config) for name in (UNITS if options.unit == ALL else BLOCKS)}
+        return {name: make_block(name, options.config) for name in (IN_ALL if options.unit == ALL else BLOCKS)}
     except ValueError as error:
         raise UsageError(str(error)) from None

@@ -6,7 +6,7 @@ from dataclasses import fields
 from golden.spec.parameters import kind_of
 from hw.cli.arguments import ALL, EVERYTHING
 from hw.emit.emission import summary
-from hw.registry import BLOCKS, PRESETS, UNITS, make_block, unit_class
+from hw.registry import BLOCKS, IN_ALL, PRESETS, make_block, unit_class
 
 __all__ = ["add_arguments", "run"]
 
@@ -27,7 +27,7 @@ def run(options):
             print(f"  {row['name']} ({row['type']}, default {row['default']}): {row['doc']}; {row['legal']}")
         print()
     print(f"presets: {', '.join(PRESETS)}")
-    print(f"{ALL}: {', '.join(UNITS)}; {EVERYTHING}: every block above")
+    print(f"{ALL}: {', '.join(IN_ALL)}; {EVERYTHING}: every block above")
     return 0
 
 

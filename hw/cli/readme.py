@@ -12,7 +12,7 @@ from hw.emit import contract
 from hw.emit.emission import summary
 from hw.emit.package import build_package, write_files
 from hw.lib.errors import UsageError
-from hw.registry import BLOCKS, PRESETS, UNITS, make_block
+from hw.registry import BLOCKS, IN_ALL, PRESETS, make_block
 from hw.synthesis.recipes import RECIPES
 from hw.synthesis.report_table import notes as notes_of
 
@@ -20,7 +20,7 @@ FIGURES = Path("docs/figures.json")
 FIGURE_ROWS = [
     (unit, config, recipe)
     for recipe in ("area", "A")
-    for unit in UNITS
+    for unit in IN_ALL
     if unit != "vector_unit"  # a synthesis of many minutes, too long to repeat at leisure
     for config in ("small", "edge")
 ]

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from hw.cli.arguments import check_least, reporting_errors
 from hw.emit.package import write_files
 from hw.lib.errors import UsageError
-from hw.registry import ASSEMBLIES, UNITS, make_block
+from hw.registry import UNITS, make_block
 from verif.bench import simulator
 from verif.bench.batch import bench_class
 from verif.bench.harness import emit, run_bench
@@ -146,7 +146,7 @@ def main(arguments=None):
     check_least(options, count=1)
     measured = {}
     try:
-        for unit in tqdm(options.units or UNITS + ASSEMBLIES, desc="coverage", unit="block", disable=None):
+        for unit in tqdm(options.units or UNITS, desc="coverage", unit="block", disable=None):
             measured[unit] = found = measure(unit, options.count)
             print(
                 f"{unit}: lines {found.lines[0]} of {found.lines[1]} ({_share(found.lines):.1%}), "

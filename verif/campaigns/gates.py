@@ -14,7 +14,7 @@ from hw.cli.arguments import check_least, reporting_errors
 from hw.emit.package import write_files
 from hw.emit.verilog import split_modules
 from hw.lib.errors import UsageError
-from hw.registry import ASSEMBLIES, PRESETS, UNITS, make_block
+from hw.registry import PRESETS, UNITS, make_block
 from hw.synthesis import flow
 from verif.bench import simulator
 from verif.bench.harness import emit, run_bench
@@ -109,7 +109,7 @@ def main(arguments=None):
         print("gates: skipped, for it needs a cell library: --liberty FILE, or make gates LIBERTY=FILE")
         return 0
     is_right = True
-    for unit in options.units or UNITS + ASSEMBLIES:
+    for unit in options.units or UNITS:
         try:
             row = check(unit, options.liberty, options)
         except (simulator.SimulatorError, ValueError) as error:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hw.cli.arguments import check_least, reporting_errors
 from hw.emit.package import write_files
 from hw.lib.errors import UsageError
-from hw.registry import ASSEMBLIES, UNITS, make_block
+from hw.registry import UNITS, make_block
 from verif.bench import simulator
 from verif.bench.harness import DEFAULT_COUNT, emit, read_result, run_job
 from verif.campaigns import report as verification_report
@@ -257,7 +257,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     check_least(options, mutants=1, count=1, seed=0, timeout=1)
     is_enough = True
-    for unit in options.units or UNITS + ASSEMBLIES:
+    for unit in options.units or UNITS:
         try:
             count = options.count or COUNT.get(unit, DEFAULT_COUNT)
             row = campaign(unit, options.mutants, count, options.seed, options.timeout)

@@ -16,7 +16,7 @@ from tabulate import tabulate
 from hw.cli.arguments import add_block_arguments, block_from, check_least, reporting_errors
 from hw.cli.reports import block_label, report_name, synthesis_settings, telling, write_report, write_to
 from hw.lib.errors import UsageError
-from hw.registry import TOPS
+from hw.registry import UNITS
 from hw.synthesis import liberty, power, timing
 from hw.synthesis.recipes import RECIPES
 from verif.bench import simulator
@@ -170,7 +170,7 @@ def main(arguments=None):
     parser.add_argument("--sim", metavar="|".join(simulator.SIMULATORS), help="simulator (default: as for the tests)")
     options = parser.parse_args(arguments)
     check_least(options, count=1, seed=0)
-    if options.unit in TOPS:
+    if options.unit not in UNITS:
         raise UsageError(f"{options.unit} has no testbench at full rate: take one of its blocks")
     block = block_from(options)
     if not options.liberty:

@@ -9,13 +9,13 @@ import sys
 import pytest
 
 from hw.emit.package import build_package
-from hw.registry import PRESETS, UNITS, make_block
+from hw.registry import IN_ALL, PRESETS, make_block
 from verif.campaigns import lint
 
 # Larger ones have nothing but more of the same modules, which are linted one by one.
-EXPANDED = {(config, unit) for config in ("tiny", "small") for unit in UNITS} - {("small", "vector_unit")}
+EXPANDED = {(config, unit) for config in ("tiny", "small") for unit in IN_ALL} - {("small", "vector_unit")}
 
-QUICK = [("tiny", unit) for unit in UNITS if unit != "vector_unit"]
+QUICK = [("tiny", unit) for unit in IN_ALL if unit != "vector_unit"]
 
 # The largest one takes as long as the core's tests, and is run with these.
 LARGEST = ("disc", "vector_unit")
@@ -28,7 +28,7 @@ def _marks(point):
 PRESET_POINTS = [
     pytest.param(config, unit, id=f"{config}-{unit}", marks=_marks((config, unit)))
     for config in PRESETS
-    for unit in UNITS
+    for unit in IN_ALL
 ]
 
 # Shapes that the presets do not have: other modes, sizes that are no power of two, no registers.
@@ -72,8 +72,8 @@ def test_memories_as_macros_are_clean():
 
 @pytest.mark.slow
 def test_whole_preset_in_one_package_is_clean():
-    files = build_package({unit: make_block(unit, "tiny") for unit in UNITS})
-    report = lint.lint(files, UNITS)
+    files = build_package({unit: make_block(unit, "tiny") for unit in IN_ALL})
+    report = lint.lint(files, IN_ALL)
     assert {tool: found for tool, found in report.items() if found} == {}
 
 
@@ -93,7 +93,7 @@ def test_emission_is_the_same_on_every_run(config, tmp_path):
             env={**os.environ, "PYTHONHASHSEED": seed},
         )
         packages.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
-    assert len(packages[0]) >= len(UNITS) + 2
+    assert len(packages[0]) >= len(IN_ALL) + 2
     assert packages[0] == packages[1]
 
 

@@ -14,7 +14,7 @@ import pytest
 from golden.spec.parameters import kind_of
 from hw import __main__ as hw_command_line
 from hw.cli.arguments import reporting_errors
-from hw.registry import PRESETS, UNITS, unit_class
+from hw.registry import IN_ALL, PRESETS, unit_class
 from verif import __main__ as verif_command_line
 from verif.synthesis import mini_liberty
 
@@ -72,7 +72,7 @@ def command(request):
 
 
 def test_unknown_block(command, tmp_path):
-    refused(invoke(command, tmp_path, "sorter", how=run), "'sorter'", *UNITS)
+    refused(invoke(command, tmp_path, "sorter", how=run), "'sorter'", *IN_ALL)
 
 
 def test_unknown_config(command, tmp_path):
@@ -138,7 +138,7 @@ def test_even_multiplier(command, tmp_path, multiplier):
 
 
 def test_every_parameter_says_what_is_legal():
-    for unit in UNITS:
+    for unit in IN_ALL:
         for item in unit_class(unit).Parameters.__dataclass_fields__.values():
             assert kind_of(item).legal, f"{unit}: {item.name}"
 

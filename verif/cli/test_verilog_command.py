@@ -9,7 +9,7 @@ import pytest
 
 from hw.__main__ import main
 from hw.cli.arguments import reporting_errors
-from hw.registry import BLOCKS, UNITS
+from hw.registry import BLOCKS, IN_ALL
 
 PROJECT = Path(__file__).parents[2]
 
@@ -83,8 +83,8 @@ class TestMake:
         result = make("help")
         assert result.returncode == 0
         text = " ".join(result.stdout.split())
-        assert f"all, which is {' '.join(UNITS)};" in text
-        assert f"further blocks by name: {' '.join(BLOCKS[len(UNITS) :])};" in text and "UNIT=everything" in text
+        assert f"all, which is {' '.join(IN_ALL)};" in text
+        assert f"further blocks by name: {' '.join(BLOCKS[len(IN_ALL) :])};" in text and "UNIT=everything" in text
 
     def test_words_reach_the_command(self):
         result = make("-n", "verilog", "UNIT=bitonic_sorter", "PARAMS=n=2,key_width=3", "NAME=pair", "CONFIG=tiny")

@@ -10,7 +10,6 @@ from golden.spec.sizes import CoreSizes, words_for
 from golden.units.dot_product_array import schedule
 from hw.emit.package import build_package
 from hw.top.array.controller import ArrayController
-from hw.top.array.plan import query_beats
 from hw.top.rows.row_sequencer import RowSequencer
 from verif.campaigns import lint
 from verif.core.array_bench import ArrayProgram
@@ -107,7 +106,7 @@ def product_beats(block, command):
     has_bias = bool(command["flags"] & FLAGS["bias"])
     beats = words_for(command["n_in"], p.n_lanes) + has_bias
     n_words = words_for(command["n_in"], p.row_word)
-    return beats, n_words + (beats > n_words * query_beats(p))
+    return beats, n_words + (beats > n_words * p.query_beats)
 
 
 @pytest.mark.slow

@@ -53,7 +53,9 @@ def parameters_read(cls):
     block.members(block.parameters)
     block.prepare()
     _ = block.latency
-    assert isinstance(block.circuit(), Module)
+    module = block.circuit()
+    assert isinstance(module, Module)
+    module._MustUse__used = True  # that it is not elaborated is no mistake
     return read
 
 

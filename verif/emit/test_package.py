@@ -9,7 +9,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 
 from hw.emit.package import COMMON_FILE, MACRO_FILE, build_package, write_files
-from hw.registry import UNITS, make_block
+from hw.registry import IN_ALL, make_block
 from hw.units.bitonic_sorter.unit import BitonicSorter
 
 
@@ -31,7 +31,7 @@ def header_ports(text, top):
 
 @pytest.fixture(scope="module")
 def tiny():
-    return build_package({unit: make_block(unit, "tiny") for unit in UNITS})
+    return build_package({unit: make_block(unit, "tiny") for unit in IN_ALL})
 
 
 def test_manifest_describes_the_files(tiny):
@@ -40,7 +40,7 @@ def test_manifest_describes_the_files(tiny):
     assert sorted(listed) == sorted(manifest["files"]) == sorted(name for name in tiny if name.endswith(".v"))
     for name, entry in manifest["files"].items():
         assert hashlib.sha256(tiny[name].encode()).hexdigest() == entry["sha256"]
-    assert [entry["top"] for entry in manifest["blocks"]] == list(UNITS)
+    assert [entry["top"] for entry in manifest["blocks"]] == list(IN_ALL)
     for entry in manifest["blocks"]:
         assert header_ports(tiny[entry["file"]], entry["top"]) == entry["ports"]
         assert entry["latency"] >= 0 and entry["interval"] >= 1

@@ -14,7 +14,7 @@ from hw.top.array.column_writer import ColumnWriter
 from hw.top.array.group_collector import GroupCollector
 from hw.top.array.hash_order import HashOrder
 from hw.top.array.mask_feeder import MaskFeeder
-from hw.top.array.plan import ArrayPlan, ArrayPlanParameters, item_layout, query_beats
+from hw.top.array.plan import ArrayPlan, ArrayPlanParameters, item_layout
 from hw.top.array.query_feeder import QueryFeeder
 from hw.top.interfaces import UnitControl, bank_write, imem_read, imem_write, mask_read, score_write, value_write
 from hw.top.parameters import CorePart, ImemDepth, OmemDepth, RunAhead, VmemDepth
@@ -72,7 +72,7 @@ class ArrayController(CorePart):
             n_slots=p.array_slots,
             max_beats=p.max_beats,
             weight_depth=p.wmem_depth,
-            query_beats=query_beats(p),
+            query_beats=p.query_beats,
             run_ahead=p.run_ahead,
         )
 

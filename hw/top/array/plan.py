@@ -14,25 +14,12 @@ from hw.top.interfaces import address_width
 from hw.top.parameters import CorePart, HeadDim, KeyMask, Lanes, RowDim, SimdLanes, WmemDepth
 from hw.top.rows.mask_scanner import used_slots
 
-__all__ = [
-    "ArrayPlan",
-    "ArrayPlanParameters",
-    "group_width",
-    "item_layout",
-    "plan_layout",
-    "query_beats",
-    "query_layout",
-]
+__all__ = ["ArrayPlan", "ArrayPlanParameters", "group_width", "item_layout", "plan_layout", "query_layout"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayPlanParameters(WmemDepth, RowDim, HeadDim, SimdLanes, Lanes, KeyMask):
     """What the plan follows from."""
-
-
-def query_beats(p):
-    """Beats that one word of IMEM gives, or as many of them as the longest row and a bias need."""
-    return min(p.row_word // p.n_lanes, p.max_beats)
 
 
 def group_width(p):
@@ -48,7 +35,7 @@ def item_layout(p):
 
 def query_layout(p):
     """The part of the plan that says where a row and its bias end."""
-    n_beats = query_beats(p)
+    n_beats = p.query_beats
     return data.StructLayout(
         {
             "last_word": range(max(2, words_for(p.max_dim, p.row_word))),  # words a row, less one

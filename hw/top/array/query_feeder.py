@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from golden.spec.formats import FP16
-from hw.top.array.plan import query_beats, query_layout
+from hw.top.array.plan import query_layout
 from hw.top.interfaces import address_width, imem_read
 from hw.top.parameters import CorePart, ImemWord, RowDim, Tokens
 from hw.top.rows.row_address_generator import RowAddressGenerator
@@ -41,7 +41,7 @@ class QueryFeeder(CorePart):
 
     @staticmethod
     def members(p):
-        n_beats = query_beats(p)
+        n_beats = p.query_beats
         address = address_width(p.imem_depth)
         beats = data.ArrayLayout(data.ArrayLayout(FP16.width, p.n_lanes), n_beats)
         return {

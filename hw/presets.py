@@ -1,0 +1,111 @@
+"""The presets: the parameters of four cores, and of the blocks alone as these cores have them."""
+
+from golden.spec.sizes import CoreSizes, words_for
+
+__all__ = ["CORES", "PRESETS", "blocks_of"]
+
+# tiny is for quick tests; disc has the size of one core of the DiSC paper (64 dot-product units of 64 lanes).
+CORES = {
+    "tiny": {
+        "n_banks": 4,
+        "n_lanes": 4,
+        "simd_lanes": 4,
+        "max_tokens": 64,
+        "max_head_dim": 16,
+        "max_dim": 32,
+        "imem_depth": 512,
+        "wmem_depth": 256,
+        "vmem_depth": 128,
+        "omem_depth": 1024,
+        "latent_width": 16,
+        "latent_height": 16,
+        "channels": 3,
+        "patch": 2,
+    },
+    "small": {
+        "n_banks": 8,
+        "n_lanes": 8,
+        "simd_lanes": 8,
+        "max_tokens": 128,
+        "max_head_dim": 32,
+        "max_dim": 64,
+        "imem_depth": 2048,
+        "wmem_depth": 512,
+        "vmem_depth": 256,
+        "omem_depth": 2048,
+        "latent_width": 32,
+        "latent_height": 16,
+        "channels": 3,
+        "patch": 2,
+    },
+    "edge": {
+        "n_banks": 16,
+        "n_lanes": 16,
+        "simd_lanes": 16,
+        "max_tokens": 256,
+        "max_head_dim": 64,
+        "max_dim": 512,
+        "imem_depth": 16384,
+        "wmem_depth": 1024,
+        "vmem_depth": 256,
+        "omem_depth": 4096,
+        "latent_width": 32,
+        "latent_height": 32,
+        "channels": 3,
+        "patch": 2,
+    },
+    "disc": {
+        "n_banks": 64,
+        "n_lanes": 64,
+        "simd_lanes": 8,
+        "max_tokens": 4096,
+        "max_head_dim": 128,
+        "max_dim": 2048,
+        "imem_depth": 65536,
+        "wmem_depth": 2048,
+        "vmem_depth": 2048,
+        "omem_depth": 4096,
+        "latent_width": 128,
+        "latent_height": 128,
+        "channels": 4,
+        "patch": 2,
+    },
+}
+
+
+def blocks_of(core):
+    """``{block: parameters}`` of every block as a core with these sizes has it.
+
+    The sizes follow; how a block is used does not, where it can do more than the core asks of it: the mapper works in
+    both directions, with a constant multiplier, and the token selector compares with the step before.
+    """
+    p = CoreSizes(**core)
+    return {
+        "dot_product_unit": {"n_lanes": p.n_lanes},
+        "vector_unit": {"n_engines": p.n_banks, "n_lanes": p.simd_lanes, "bank_depth": p.vmem_depth},
+        "token_selector": {
+            "width": p.latent_width,
+            "height": p.latent_height,
+            "channels": p.channels,
+            "patch": p.patch,
+            "n_values": p.n_banks,
+        },
+        "hash_bank_mapper": {"n_columns": 1 << p.hash_width, "n_banks": p.n_banks},
+        "bitonic_sorter": {"n": p.n_banks},
+        "dot_product_array": {
+            "n_units": p.n_banks,
+            "n_lanes": p.n_lanes,
+            "n_slots": p.array_slots,
+            "max_beats": p.max_beats,
+            "weight_depth": p.wmem_depth,
+            "query_beats": p.query_beats,
+            "run_ahead": p.run_ahead,
+        },
+        "softmax_unit": {"n_banks": p.n_banks, "n_slots": p.key_slots},
+        "layer_norm_unit": {"n_lanes": p.row_word, "n_slots": words_for(p.max_dim, p.row_word)},
+        "data_aligner": {"n": p.n_banks},
+        "core": core,
+    }
+
+
+PRESETS = {name: blocks_of(core) for name, core in CORES.items()}
