@@ -1,5 +1,6 @@
 """The base of every block: parameters, documentation of its ports, and one shared Verilog module a configuration."""
 
+import hashlib
 import inspect
 import re
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,9 @@ from amaranth.lib.wiring import In
 
 from golden.spec.limits import MAX_INPUT_BITS
 from golden.spec.parameters import NoParameters
+
+MAX_NAME = 60
+"""Characters of a module's name; a longer one is cut."""
 
 
 class Block(wiring.Component):
@@ -83,14 +87,24 @@ class Block(wiring.Component):
 
     @property
     def module_name(self):
-        """A Verilog module name that no other configuration of any block has: the class and its parameter values."""
+        """A Verilog module name that no other configuration of any block has: the class and its parameter values.
+
+        A parameter that a block may choose itself (its default is None) is told by the initials of its name, since it
+        may be absent. What is too long ends in a digest of all parameters.
+        """
         words = [self.base_name]
-        for name, value in self.parameters.to_dict().items():
+        for name, item in self.Parameters.__dataclass_fields__.items():
+            value = getattr(self.parameters, name)
             if isinstance(value, bool):
                 words += [name] if value else []
             elif value is not None:
-                words.append(re.sub(r"\W", "_", str(value)))
-        return "_".join(words)
+                tag = "".join(word[0] for word in name.split("_")) if item.default is None else ""
+                words.append(tag + re.sub(r"\W", "_", str(value)))
+        name = "_".join(words)
+        if len(name) <= MAX_NAME:
+            return name
+        digest = hashlib.sha256(repr(self.parameters).encode()).hexdigest()[:8]
+        return f"{name[: MAX_NAME - 9].rstrip('_')}_{digest}"
 
     @property
     def module_attributes(self):

@@ -79,14 +79,7 @@ class ArrayController(CorePart):
     @staticmethod
     def members(p):
         units = range(p.n_banks + 1)
-        counters = {
-            "beats": units,
-            "waits_for_sink": units,
-            "waits_for_rows": units,
-            "waits_for_query": units,
-            "scores": units,
-            "rows": 1,
-        }
+        counters = {**dict.fromkeys(slice_activity(1).members, units), "scores": units, "rows": 1}
         return {
             "control": In(UnitControl(p.max_tokens)),
             "imem": Out(imem_read(p)),
@@ -301,13 +294,8 @@ class ArrayController(CorePart):
     def _count(self, m, scores):
         """Numbers of units, in registers because they take some adding."""
         activity = self._array.activity
-        found = {
-            name: getattr(activity, "issues" if name == "beats" else name)
-            for name in ("beats", "waits_for_sink", "waits_for_rows", "waits_for_query")
-        }
-        assert set(slice_activity(1).members) == {"issues", *list(found)[1:]}
-        for name, bits in (*found.items(), ("scores", scores)):
-            port = getattr(self.counters, name)
+        for name, bits in (*((name, activity[name]) for name in activity.shape().members), ("scores", scores)):
+            port = self.counters[name]
             heap = Heap(m, f"count_{name}", len(port))
             for bit in bits:
                 heap.add(bit)

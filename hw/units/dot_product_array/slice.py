@@ -71,7 +71,7 @@ class DpuSliceParameters(spec.DpuSliceParameters, DotProductUnitParameters):
 
 def slice_activity(n_units):
     """What each unit does in a clock: at most one of these for each unit."""
-    names = ("issues", "waits_for_sink", "waits_for_rows", "waits_for_query")
+    names = ("beats", "waits_for_sink", "waits_for_rows", "waits_for_query")
     return data.StructLayout(dict.fromkeys(names, n_units))
 
 
@@ -165,7 +165,7 @@ class DpuSlice(Block):
             scanner.weight_base.eq(self.weight_base),
             scanner.weight_stride.eq(self.weight_stride),
             self.passes_oldest.eq(scanner.passes_oldest),
-            self.activity.issues.eq(scanner.issues),
+            self.activity.beats.eq(scanner.issues),
             self.activity.waits_for_sink.eq(scanner.wants & ~pipe.advance),
             self.activity.waits_for_rows.eq(scanner.wants & pipe.advance & scanner.is_ahead),
             self.activity.waits_for_query.eq(scanner.wants & pipe.advance & ~scanner.is_ahead & ~scanner.is_open),
