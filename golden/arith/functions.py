@@ -89,8 +89,8 @@ def gelu(x, fmt=FP16):
 
     Words of ``fmt`` in and out, any shape. All is divided by the power of two of x. With m the significand, the result
     is ``m / 2 + line`` or, for negative x, ``m / 2 - line`` up to 2, and ``m - line`` or ``line`` from there on; lines
-    are rounded down to GELU_FRACTION fraction bits. It is normalised and rounded half up. From 4 on a constant takes the
-    line's place, and below 2**-11 there is none: GELU is x / 2. GELU(-Inf) is -0.
+    are rounded down to GELU_FRACTION fraction bits. It is normalised and rounded half up. From 4 on a constant takes
+    the line's place, and below 2**-11 there is none: GELU is x / 2. GELU(-Inf) is -0.
     """
     number, tables = decode(fmt, x), gelu_tables(fmt)
     fraction = number.significand & ((1 << fmt.fraction_width) - 1)

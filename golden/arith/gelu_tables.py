@@ -1,6 +1,7 @@
 """How the tables of GELU are fitted, one an octave of the argument, from the definition.
 
-``python -m golden.arith.gelu_tables`` prints every table and its error. :mod:`golden.spec.functions` says what they hold.
+``python -m golden.arith.gelu_tables`` prints every table and its error. :mod:`golden.spec.functions` says what they
+hold.
 """
 
 from decimal import Context, Decimal, localcontext

@@ -15,8 +15,8 @@ def sddmm(query, key, mask, *, n_lanes, format="fp16", align_width=None, max_ter
     """Scores ``query[i] . key[j]`` where ``mask[i, j]`` is set, as the dot-product units compute them.
 
     ``query`` [rows, d] and ``key`` [columns, d] are words of the format. A score takes ceil(d / n_lanes) beats, the
-    last one filled up with zeros, and is rounded once, see :func:`golden.units.dot_product_unit.dot_products`. Which unit
-    computes it, and when, does not matter. Returns ``Scores(wide, narrow)``, both [rows, columns], +0 outside the
+    last one filled up with zeros, and is rounded once, see :func:`golden.units.dot_product_unit.dot_products`. Which
+    unit computes it, and when, does not matter. Returns ``Scores(wide, narrow)``, both [rows, columns], +0 outside the
     mask; :func:`golden.core.hash_format.encode` puts either into the banks. Source: DiSC, section IV-C.
     """
     mask = np.asarray(mask, dtype=bool)
@@ -37,7 +37,9 @@ def sddmm(query, key, mask, *, n_lanes, format="fp16", align_width=None, max_ter
         )
         for low in range(0, max(1, len(row)), step)
     ]
-    return Scores(*(None if words[0] is None else _scatter(mask, np.concatenate(words)) for words in zip(*parts)))
+    return Scores(
+        *(None if words[0] is None else _scatter(mask, np.concatenate(words)) for words in zip(*parts, strict=True))
+    )
 
 
 def _beats(words, n_lanes):
@@ -53,12 +55,15 @@ def _scatter(mask, words):
     return dense
 
 
-def spmm(encoded, value, accumulator=Accumulator()):
+_DEFAULT = Accumulator()
+
+
+def spmm(encoded, value, accumulator=_DEFAULT):
     """``out[i] = sum over j of c[i, j] * value[j]`` as the vector unit's engines compute it: ``(single, rounded)``.
 
-    ``encoded`` is a :class:`golden.core.hash_format.HashEncoded` matrix of words, ``value`` [columns, d] words; engine v
-    has bank v. :func:`golden.core.spmm.spmm` says in which order and how exactly the terms are added. The results are FP32
-    words and words of the accumulator's format, [rows, d]. Source: DiSC, section IV-C and figure 14.
+    ``encoded`` is a :class:`golden.core.hash_format.HashEncoded` matrix of words, ``value`` [columns, d] words; engine
+    v has bank v. :func:`golden.core.spmm.spmm` says in which order and how exactly the terms are added. The results are
+    FP32 words and words of the accumulator's format, [rows, d]. Source: DiSC, section IV-C and figure 14.
     """
     bank_map, value = encoded.bank_map, np.asarray(value)
     if value.ndim != 2 or len(value) != bank_map.n_columns:

@@ -217,7 +217,7 @@ class DataProgram:
         )
 
     def store_kept(self, encoded, n_words, memory=Memory.PROBABILITIES):
-        """Words of SCORES or PROBABILITIES, [n_words, banks]; :func:`golden.program.placement.decode_kept` reads them."""
+        """Words of SCORES or PROBABILITIES, [n_words, banks], for :func:`golden.program.placement.decode_kept`."""
         return self._store(memory, lambda beats: beats[:, : self.sizes.n_banks], n_rows=n_words, source=encoded.first)
 
     def store_mask(self, number, n_rows, n_keys, multiplier=None):

@@ -25,7 +25,7 @@ class UnitScores(NamedTuple):
 
 
 def keys_in_banks(banks, base, stride, n_slots, n_beats):
-    """Keys ``[units, slots, beats, lanes]`` in banks ``[units, words, lanes]``: word ``base + beat * stride + slot``."""
+    """Keys ``[units, slots, beats, lanes]`` of banks ``[units, words, lanes]``, at ``base + beat * stride + slot``."""
     return np.asarray(banks)[:, base + np.arange(n_beats) * stride + np.arange(n_slots)[:, None]]
 
 
@@ -82,13 +82,12 @@ class Schedule:
 def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency, available=None):
     """The :class:`Schedule` of ``[..., rows, units]`` counts of set bits, with ``n_beats`` beats a dot product.
 
-    The ideal is :func:`golden.units.hash_bank_mapper.sddmm_cycles`: a unit starts row i once it has done row i-1 and all have
-    done row i-1-run_ahead. Here, moreover, a row's query takes ``ceil(n_beats / query_beats)`` clocks to load into a
-    ring of run_ahead + 2 rows; a unit looks at the masks of its rows with set bits, one a clock, out of a queue of
-    run_ahead + 3; the array accepts and completes at most one row a clock; and rows in flight are limited by the
-    width of their numbers. A score comes ``score_latency`` clocks after the last beat of its dot product.
-    ``available`` [rows] are the clocks from which on a row's query can be had, if it is not there from the
-    beginning.
+    The ideal is :func:`golden.units.hash_bank_mapper.sddmm_cycles`: a unit starts row i once it has done row i-1 and
+    all have done row i-1-run_ahead. Here, moreover, a row's query takes ``ceil(n_beats / query_beats)`` clocks to load
+    into a ring of run_ahead + 2 rows; a unit looks at the masks of its rows with set bits, one a clock, out of a queue
+    of run_ahead + 3; the array accepts and completes at most one row a clock; and rows in flight are limited by the
+    width of their numbers. A score comes ``score_latency`` clocks after the last beat of its dot product. ``available``
+    [rows] are the clocks from which on a row's query can be had, if it is not there from the beginning.
     """
     for name, value in (("max_beats", n_beats), ("query_beats", query_beats), ("run_ahead", run_ahead)):
         DotProductArrayParameters.check_value(name, value)

@@ -168,9 +168,10 @@ def _balances(counts, run_ahead, multipliers):
         np.where(capacity > 0, work / np.maximum(capacity, 1), 1.0).tolist(),
         row_deviation(counts).mean(axis=-1).tolist(),
         fullest_over_mean(counts).mean(axis=-1).tolist(),
+        strict=True,
     )
     names = ("multiplier", "cycles", "utilisation", "deviation", "fullest_over_mean")
-    return [Balance(**dict(zip(names, values))) for values in columns]
+    return [Balance(**dict(zip(names, values, strict=True))) for values in columns]
 
 
 def balance(mask, bank_map, run_ahead=0):

@@ -65,8 +65,8 @@ def normalise(values, enable, epsilon, slips=None):
 
     The error is at most :func:`golden.arith.layer_norm_tables.error_bound` ulps of the exact value and
     :func:`golden.arith.layer_norm_tables.absolute_error`, for every epsilon and all finite elements. Rows with an
-    infinity or NaN are NaN. With n = c * 2**k the number of elements, c in [1, 2), and 2**s the first power of two above the
-    row's range, the largest element less the smallest one:
+    infinity or NaN are NaN. With n = c * 2**k the number of elements, c in [1, 2), and 2**s the first power of two
+    above the row's range, the largest element less the smallest one:
 
     1. Sum and range: exact.
     2. ``d = c * x - sum / 2**k``, that is c times the deviation from the mean, in the frame, whose unit is

@@ -46,10 +46,10 @@ def softmax(scores, enable, scale, theta=0, factor=FP16.one):
     FP16 word, ``factor`` one or one a row: what a row is multiplied with, such as the mass that an earlier step kept.
     It is below 2: its sign and the top bit of its exponent are ignored. Results do not depend on the order.
 
-    Finite scores give at most :func:`golden.arith.softmax_tables.error_bound` ulps of error, below 3. -Inf gives 0, like
-    a score that is far below the maximum, also where all scores are -Inf; of a row with +Inf only these elements have a
-    share, all the same. A NaN makes all values of its row NaN, of which none is kept. Rows without enabled elements
-    have the mass 0.
+    Finite scores give at most :func:`golden.arith.softmax_tables.error_bound` ulps of error, below 3. -Inf gives 0,
+    like a score that is far below the maximum, also where all scores are -Inf; of a row with +Inf only these elements
+    have a share, all the same. A NaN makes all values of its row NaN, of which none is kept. Rows without enabled
+    elements have the mass 0.
 
     1. Maximum: exact.
     2. ``t = c * (maximum - x)``, from ``c * 2**-exponent(c)`` and scores in fixed point that were multiplied with the

@@ -105,9 +105,9 @@ class VectorUnit(VectorUnitParameters):
     def execute(self, commands, banks=None):
         """Run commands from a reset; `banks` [n_engines, bank_depth, n_lanes] is read and changed.
 
-        Element-wise operations act on a, b, c of every lane (golden.arith.elementwise, golden.arith.functions). WRITE_BANK puts
-        the enabled lanes of row a of each enabled engine at its address and gives no result; READ_BANK gives all of
-        that row, zeros where the engine is not enabled. An address outside the bank counts as not enabled.
+        Element-wise operations act on a, b, c of every lane (golden.arith.elementwise, golden.arith.functions).
+        WRITE_BANK puts the enabled lanes of row a of each enabled engine at its address and gives no result; READ_BANK
+        gives all of that row, zeros where the engine is not enabled. An address outside the bank counts as not enabled.
 
         SUM, SUM_SQUARES and SPMM add a, a*a and `a[engine, 0] * bank row` of the enabled lanes of the enabled
         engines to one accumulator a lane; they start anew at `first`, after one of them had `last`, and at reset, and

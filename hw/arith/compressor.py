@@ -128,8 +128,8 @@ def reduced_heights(heights, height):
     for target in dadda_heights(max(heights)):
         if target >= height:
             full, half = _adders(heights, target)
-            carries = [0] + [a + b for a, b in zip(full, half)]
-            heights = [h - 2 * a - b + c for h, a, b, c in zip(heights, full, half, carries)]
+            carries = [0] + [a + b for a, b in zip(full, half, strict=True)][:-1]
+            heights = [h - 2 * a - b + c for h, a, b, c in zip(heights, full, half, carries, strict=True)]
     return heights
 
 
@@ -265,7 +265,8 @@ class Heap:
                         new[at].append(sum_)
                         new[at + 1].append(carry)
         self._columns = [
-            sorted([*column[used:], *results], key=_time) for column, used, results in zip(self._columns, taken, new)
+            sorted([*column[used:], *results], key=_time)
+            for column, used, results in zip(self._columns, taken, new[:-1], strict=True)
         ]
 
     def _adders_row(self, name, n_inputs, groups):

@@ -77,7 +77,7 @@ class ElementwiseLane(Block):
         m.submodules.split = split = SplitSingle(format=self.format)
         m.d.comb += split.word.eq(Cat(self.a, self.b))
         operands, zeros = [], []
-        for name, word in zip(("first", "second", "third"), self._choose(m, fmt)):
+        for name, word in zip(("first", "second", "third"), self._choose(m, fmt), strict=True):
             operand, zero = decode_operand(m, fmt, word, name=name)
             operands.append(operand)
             zeros.append(zero)

@@ -82,8 +82,8 @@ def prefix_tree(m, generate, propagate):
         # Every second block of ``span`` bits takes in the last bit of the block below it.
         upper = [index & span for index in range(width)]
         below = [(index & -span) - 1 for index in range(width)]
-        g = Cat(generate[at] if is_upper else 0 for is_upper, at in zip(upper, below))
-        p = Cat(propagate[at] if is_upper else 1 for is_upper, at in zip(upper, below))
+        g = Cat(generate[at] if is_upper else 0 for is_upper, at in zip(upper, below, strict=True))
+        p = Cat(propagate[at] if is_upper else 1 for is_upper, at in zip(upper, below, strict=True))
         m.d.comb += next_generate.eq(generate | (propagate & g))
         m.d.comb += next_propagate.eq(propagate & p)
         generate, propagate, span = next_generate, next_propagate, 2 * span

@@ -55,7 +55,7 @@ def control_fields(parameters):
 
 
 def limit_shape(parameters):
-    """By how many places a sum may move left: never fewer than 0 if the operands' exponents are in the format's range."""
+    """Largest left shift of a sum, in bits; not negative if the operands' exponents are in the format's range."""
     fmt = float_format(parameters.format)
     return signed(fmt.exponent_width + 3) if parameters.wide else unsigned(fmt.exponent_width + 1)
 

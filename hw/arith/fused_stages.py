@@ -276,7 +276,7 @@ def _two_rows(m, runs, width):
             bits[filled[at]][at] = bit
             filled[at] += 1
     rows = [Signal(width, name=f"product_row_{depth}") for depth in range(2)]
-    m.d.comb += [row.eq(Cat(row_bits)) for row, row_bits in zip(rows, bits)]
+    m.d.comb += [row.eq(Cat(row_bits)) for row, row_bits in zip(rows, bits, strict=True)]
     return rows
 
 
@@ -289,5 +289,5 @@ def _chosen(m, chosen, values, name):
         m.d.comb += term.eq(value & chosen[index].replicate(len(value)))
         terms.append(term)
     while len(terms) > 1:
-        terms = [left | right for left, right in zip(terms[::2], terms[1::2])] + terms[len(terms) & ~1 :]
+        terms = [left | right for left, right in zip(terms[::2], terms[1::2], strict=False)] + terms[len(terms) & ~1 :]
     return terms[0]

@@ -41,7 +41,8 @@ class LinearSegments(Block):
     The first bits of the argument select the intercept and the slope, which are registered with the offset, the last
     bits; then one heap adds the intercept, the product of slope and offset, and the rounding. The sum is truncated to
     ``fraction_width`` bits. One register row (latency 1): the result is combinational after it.
-    The tables, and the golden model of the sum, are :class:`golden.spec.tables.LinearTable` and :func:`golden.arith.lines.evaluate`.
+    The tables, and the golden model of the sum, are :class:`golden.spec.tables.LinearTable` and
+    :func:`golden.arith.lines.evaluate`.
     """
 
     Parameters = LinearSegmentsParameters

@@ -110,8 +110,8 @@ class RecodedMultiplier(Block):
 
     The multiplier is recoded in front of its registers to digits of two bits, each of which selects nothing, the
     multiplicand, twice or three times it; three times it is found there too. So there are half as many rows to add
-    behind the registers, in two levels of full adders less (11 bits: three). An odd bit left on top is a digit of its own.
-    Combinational if not registered.
+    behind the registers, in two levels of full adders less (11 bits: three). An odd bit left on top is a digit of its
+    own. Combinational if not registered.
     """
 
     role = "multiplier"
@@ -170,7 +170,7 @@ class RecodedMultiplier(Block):
 
 
 def _plain_product(block, registered=False):
-    """A multiplier as one multiplication, which synthesis for an FPGA puts into DSP blocks; their registers are in front."""
+    """One multiplication, which FPGA synthesis maps to DSP blocks; registers, if any, are at its inputs."""
     m = Module()
     first, second = block.multiplicand, block.multiplier
     if registered:
@@ -189,7 +189,7 @@ def _triple(m, value):
             total += addends
             continue
         adder = m.submodules[f"triple_{index}"] = (FullAdderRow if len(addends) == 3 else HalfAdderRow)(width=1)
-        m.d.comb += [getattr(adder, port).eq(addend) for port, addend in zip("abc", addends)]
+        m.d.comb += [getattr(adder, port).eq(addend) for port, addend in zip("abc", addends, strict=False)]
         total.append(adder.sum)
         carry = [adder.carry]
     return Cat(*total, *carry)

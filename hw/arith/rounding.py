@@ -24,7 +24,7 @@ class SubnormalShiftParameters(Parameters):
 
 
 class SubnormalDistance(Block):
-    """How far a significand must be shifted right for its biased exponent to be 1, 0 for normal numbers. Combinational."""
+    """Right shift that makes the biased exponent of a significand 1; 0 for normal numbers. Combinational."""
 
     Parameters = SubnormalShiftParameters
     members_doc = {

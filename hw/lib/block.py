@@ -23,8 +23,8 @@ class Block(wiring.Component):
     members as a function of the parameters, and builds its logic in :meth:`circuit`.
 
     In an Amaranth design a block is an ordinary component. When Verilog is emitted (the platform is an
-    :class:`hw.emit.emission.Emission`), a parent holds an instance instead, and the block's own module is elaborated once,
-    with all of its ports, however many instances there are.
+    :class:`hw.emit.emission.Emission`), a parent holds an instance instead, and the block's own module is elaborated
+    once, with all of its ports, however many instances there are.
     """
 
     # A block also describes itself (ports, latency, parameters): making one without elaborating it is no mistake.

@@ -10,8 +10,8 @@ PERIOD_NS = 10
 class Clock:
     """Owns ``clk`` and ``rst``, where a design has them, and counts clocks.
 
-    In each clock every endpoint drives its inputs (``drive``), the logic settles for half a period, every endpoint reads
-    (``sample``), and then comes the rising edge. The clock is low between two steps.
+    In each clock every endpoint drives its inputs (``drive``), the logic settles for half a period, every endpoint
+    reads (``sample``), and then comes the rising edge. The clock is low between two steps.
     """
 
     def __init__(self, dut, endpoints=()):

@@ -1,6 +1,7 @@
 """Outside data for the tests: the file that a variable names, else the shared folder's, else a small part of it.
 
-The small files in ``data`` say what a file must hold: arrays of these names, with as many axes and the same kind of number.
+The small files in ``data`` say what a file must hold: arrays of these names, with as many axes and the same kind of
+number.
 """
 
 import os

@@ -8,7 +8,7 @@ PATTERNS = ("none", "random", "bursty")
 
 
 class StallPattern:
-    """Says, cycle by cycle, whether a source idles or a sink stalls: never, at random, in long runs, or mostly (rare)."""
+    """Decides each cycle whether a source idles or a sink stalls: never, at random, in long runs, or mostly (rare)."""
 
     def __init__(self, pattern, rng):
         self.pattern, self._rng = pattern, rng
@@ -48,7 +48,7 @@ class MaskedWord(NamedTuple):
 
 
 class Source:
-    """Drives one input stream; keeps a beat valid and unchanged until it is taken. Between beats the payload is noise."""
+    """Drives one input stream; valid and payload are stable until a beat is taken; else the payload is noise."""
 
     def __init__(self, dut, name):
         self.name = name

@@ -80,9 +80,9 @@ def run_bench(
 ):
     """Run the standard testbench of a unit on its emitted Verilog; returns a :class:`Result`.
 
-    ``every_pair``: all stall patterns with all idle patterns, or each once. ``keep`` is a folder for what the run leaves
-    behind; ``edit`` makes the Verilog that is simulated, ``{file: text}``, from the emitted one; ``coverage`` counts
-    lines and toggles (in Verilator).
+    ``every_pair``: all stall patterns with all idle patterns, or each once. ``keep`` is a folder for what the run
+    leaves behind; ``edit`` makes the Verilog that is simulated, ``{file: text}``, from the emitted one; ``coverage``
+    counts lines and toggles (in Verilator).
     """
     unit = block.base_name
     sim = simulator.choose_for(work_of_beat(block) * count > WORK["icarus"], sim)

@@ -1,4 +1,4 @@
-"""``python -m verif.campaigns.coverage``: which lines and toggles of the emitted Verilog a block's standard testbench reaches.
+"""``python -m verif.campaigns.coverage``: lines and toggles of the Verilog that a block's standard testbench reaches.
 
 Verilator counts them at preset tiny. A toggle is a bit that rises, and one more that it falls; instances of a module
 count together. Left out are bits that no input can move, because Yosys finds them constant where the block is
@@ -39,7 +39,7 @@ EXCLUDED = {}
 
 @dataclass
 class Coverage:
-    """Numbers of lines and toggles, reached and all; what was not reached; hits of the corner cases that must be met."""
+    """Lines and toggles, reached and in total; what was not reached; hits of the corner cases that must be met."""
 
     lines: tuple[int, int] = (0, 0)
     toggles: tuple[int, int] = (0, 0)

@@ -1,6 +1,7 @@
 """Lints emitted Verilog: Verilator, Yosys and Icarus must accept it, names must be plain and no module twice.
 
-``python -m verif.campaigns.lint UNIT --config NAME`` lints one block, ``python -m verif.campaigns.lint --config NAME`` a whole preset.
+``python -m verif.campaigns.lint UNIT --config NAME`` lints one block, ``python -m verif.campaigns.lint --config NAME``
+a whole preset.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""``python -m verif.campaigns.mutate``: does a block's standard testbench notice when one gate of the emitted Verilog is wrong?
+"""``python -m verif.campaigns.mutate``: does a block's standard testbench detect one wrong gate in its Verilog?
 
 Yosys makes the mutants: a pin of a gate or register inverted, stuck, or mixed with another bit. All are in one
 simulation, and an input selects one. A survivor is equivalent if ABC proves that it answers as the right circuit does,

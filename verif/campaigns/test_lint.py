@@ -1,4 +1,4 @@
-"""The emitted Verilog of every preset: accepted by the tools, plainly named, each module once, the same on every run."""
+"""The emitted Verilog of every preset: accepted by the tools, readable names, each module once, deterministic."""
 
 import importlib.util
 import os
@@ -119,7 +119,8 @@ def test_lint_finds_a_fault(tool, text):
 
 
 def test_lint_by_module_gives_each_module_the_ports_of_its_children():
-    parent = "module parent (\n  input wire [3:0] c,\n  output wire [3:0] d\n);\n  good one (\n    .a(c),\n    .b(d)\n  );\nendmodule\n"
+    ports = "  input wire [3:0] c,\n  output wire [3:0] d\n"
+    parent = f"module parent (\n{ports});\n  good one (\n    .a(c),\n    .b(d)\n  );\nendmodule\n"
     alone = lint.modules_alone({"a.v": GOOD, "b.v": parent})
     assert alone["good"] == GOOD
     assert "assign" not in alone["parent"] and "output wire [3:0] b" in alone["parent"]

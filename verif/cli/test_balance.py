@@ -1,4 +1,4 @@
-"""``python -m golden balance``: finds the multiplier that the golden search finds, and refuses files that hold no masks."""
+"""``python -m golden balance``: finds the multiplier of the golden search, and refuses files that hold no masks."""
 
 import numpy as np
 import pytest

@@ -34,7 +34,7 @@ class CoreBench(Bench):
 
     @property
     def longest_silence(self):
-        """A fortieth of the clocks of the longest command, see the patience of :meth:`verif.bench.testbench.Testbench.run`."""
+        """1/40 of the cycles of the longest command; see :meth:`verif.bench.testbench.Testbench.run`."""
         sizes = self._sizes
         return sizes.max_tokens * sizes.array_slots * sizes.max_beats // 10
 

@@ -18,11 +18,11 @@ PATIENCE = 600
 def run_path(block, setup, runs, *, seed=1, sim=None):
     """Run commands on a path's emitted Verilog, one after the other from a reset on; returns a dictionary.
 
-    ``setup`` names the module whose ``connect(testbench)`` gives the memories and other ends of this kind of path. A run
-    has ``command`` (a dictionary), ``n_active``, and where needed ``tokens`` (a token list to write first), ``load``
-    (``[memory, part, address, value]`` to put into the memories first), ``rows`` (for each row the writes that make
-    it done, in the same form), ``allowed`` (for each memory, and bank, how many reads the first n rows allow, n from
-    0 on), ``stall`` (a pattern for writes and words, or one each for "writes" and "reads"), ``limit`` ("all", or a
+    ``setup`` names the module whose ``connect(testbench)`` gives the memories and other ends of this kind of path. A
+    run has ``command`` (a dictionary), ``n_active``, and where needed ``tokens`` (a token list to write first),
+    ``load`` (``[memory, part, address, value]`` to put into the memories first), ``rows`` (for each row the writes that
+    make it done, in the same form), ``allowed`` (for each memory, and bank, how many reads the first n rows allow, n
+    from 0 on), ``stall`` (a pattern for writes and words, or one each for "writes" and "reads"), ``limit`` ("all", or a
     pattern by which rows become ready), ``abort`` (a clock in which reset comes), ``patience`` (clocks without a write
     after which it counts as stuck) and ``extra`` (for the ends).
 
@@ -121,7 +121,8 @@ class PathTestbench:
             self.report(f"{what} is X in cycle {self.cycle}")
         return value == 1
 
-    # What the endpoints call --------------------------------------------------------------------------------------------
+    # What the endpoints call
+    # --------------------------------------------------------------------------------------------
 
     def read(self, name, part, address):
         if address is None:

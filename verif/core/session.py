@@ -22,7 +22,7 @@ class Session(NamedTuple):
 
 
 def run_program(block, program, *, sim=None):
-    """Run a program (:class:`golden.program.assembler.Program`) that ends with a STORE, without stalls: a :class:`Session`."""
+    """Run a :class:`golden.program.assembler.Program` that ends with a STORE, without stalls: a :class:`Session`."""
     job = {
         "commands": [f"{command.encode():x}" for command in program.commands],
         "load": [f"{beat:x}" for beat in program.beat_integers()],

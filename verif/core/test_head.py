@@ -1,4 +1,4 @@
-"""A head of the real workload on the Verilog of core edge: bits, errors, clocks against the ideal and the cycle model."""
+"""A head of the real workload on the Verilog of core edge: bits, errors, clocks against ideal and cycle model."""
 
 import shutil
 

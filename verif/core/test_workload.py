@@ -1,7 +1,7 @@
 """Real attention heads through the core's golden model at the sizes of edge: dense with a mask, then under that mask.
 
-Bounds: :func:`golden.core.attention_bound.attention_bound`, element by element, and 4 * 2**-10 of a row's largest output
-for all rows together. Other data are used with ``WORKLOAD=file.npz``.
+Bounds: :func:`golden.core.attention_bound.attention_bound`, element by element, and 4 * 2**-10 of a row's largest
+output for all rows together. Other data are used with ``WORKLOAD=file.npz``.
 """
 
 import numpy as np

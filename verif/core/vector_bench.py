@@ -16,7 +16,7 @@ from verif.core.softmax_bench import mask_word
 
 
 def connect(testbench):
-    """The endpoints of a vector path for :mod:`verif.core.path_bench`. Words that are read from IMEM are the memory "rows"."""
+    """The endpoints of a vector path for :mod:`verif.core.path_bench`. Words read from IMEM are the memory "rows"."""
     p, shapes = testbench.block.parameters, testbench.shapes
 
     def parts(write):

@@ -25,8 +25,8 @@ class GroupCollector(CorePart):
 
     MATMUL: for each of ``places`` the groups of a row, each with the word of IMEM and its position there. PROJECT: one
     group for each of ``items``, of zeros if it is empty. A group a clock; it is offered in the clock after its last
-    score, and two of them may wait. Which scores it needs is known a clock before, so that they are taken without delay:
-    that holds up the units.
+    score, and two of them may wait. Which scores it needs is known a clock before, so that they are taken without
+    delay: that holds up the units.
     """
 
     Parameters = GroupCollectorParameters

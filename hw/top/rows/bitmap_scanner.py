@@ -85,7 +85,7 @@ class BitmapScanner(Block):
             ends_row.eq(turn + 1 == self.turns),
             self.bitmap.ready.eq(begins & ends_row),
         ]
-        for bank, (left, finder) in enumerate(zip(rest, finders)):
+        for bank, (left, finder) in enumerate(zip(rest, finders, strict=True)):
             m.submodules[f"finder_{bank}"] = finder
             m.d.comb += [finder.bits.eq(left), walked.payload.slot[bank].eq(finder.slot)]
             with m.If(begins):

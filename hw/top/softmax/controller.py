@@ -1,4 +1,4 @@
-"""SoftmaxController: the SOFTMAX command: scores under a mask through the softmax unit, into probabilities and a new mask."""
+"""SoftmaxController: the SOFTMAX command: masked scores to probabilities, and optionally a new mask."""
 
 from dataclasses import dataclass
 

@@ -24,8 +24,8 @@ class DataAligner(Block):
     clock behind it. One vector in and one out a clock without a bubble; a stalled column holds back the input only
     when both halves are full.
 
-    Defined by :func:`golden.units.data_aligner.transpose_tiles`. It is the data aligner of the DiSC paper: rows of K, made
-    across the banks, leave as columns, element by element for each bank.
+    Defined by :func:`golden.units.data_aligner.transpose_tiles`. It is the data aligner of the DiSC paper: rows of K,
+    made across the banks, leave as columns, element by element for each bank.
     """
 
     Parameters = DataAlignerParameters

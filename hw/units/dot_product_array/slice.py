@@ -78,8 +78,9 @@ def slice_activity(n_units):
 class DpuSlice(Block):
     """Dot products of each row's query with those keys of the unit's bank whose bits are set, in the order of the bits.
 
-    The query's words and the row counters are shared by all units and kept by :class:`~hw.units.dot_product_array.unit`. A unit
-    stands still while its score waits and is not taken; it never holds up the others but through the run-ahead limit.
+    The query's words and the row counters are shared by all units and kept by
+    :class:`~hw.units.dot_product_array.unit`. A unit stands still while its score waits and is not taken; it never
+    holds up the others but through the run-ahead limit.
     """
 
     Parameters = DpuSliceParameters

@@ -55,8 +55,9 @@ class DotProductArray(Block):
     completed, so that a row takes one clock at least, and as many as its query has transfers. A unit whose score waits
     stands still, and the others do when they reach the run-ahead limit.
 
-    Defined by :func:`golden.units.dot_product_array.sampled_scores` and, in time, by :func:`golden.units.dot_product_array.schedule`. It
-    is the DPU array of the DiSC paper under its SDDMM, with the run-ahead added.
+    Defined by :func:`golden.units.dot_product_array.sampled_scores` and, in time, by
+    :func:`golden.units.dot_product_array.schedule`. It is the DPU array of the DiSC paper under its SDDMM, with the
+    run-ahead added.
     """
 
     Parameters = DotProductArrayParameters

@@ -149,7 +149,7 @@ class FloatDatapath:
         for number, group in enumerate(groups):
             m.submodules[f"maximum_{number}"] = digits = DigitMaximum(n=plan.n_lanes, width=group)
             rest = len(planes) - group
-            m.d.comb += [port.eq(plane) for port, plane in zip(digits.plane, planes[rest:])]
+            m.d.comb += [port.eq(plane) for port, plane in zip(digits.plane, planes[rest:], strict=True)]
             m.d.comb += digits.candidates.eq(candidates)
             decided = pipe.register(Cat(digits.maximum, decided), name=f"reference_top_{number}")
             candidates = pipe.register(digits.largest, name=f"candidates_{number}")
@@ -160,7 +160,8 @@ class FloatDatapath:
         before = Signal.like(reference, name="reference_before")
         found = Signal.like(reference, name="reference_found")
         m.submodules.maximum = digits = DigitMaximum(n=plan.n_lanes + 1, width=last)
-        m.d.comb += [port.eq(Cat(plane, before[bit])) for bit, (port, plane) in enumerate(zip(digits.plane, planes))]
+        for bit, (port, plane) in enumerate(zip(digits.plane, planes, strict=True)):
+            m.d.comb += port.eq(Cat(plane, before[bit]))
         is_higher = before[last:] > decided
         m.d.comb += digits.candidates.eq(
             Cat(candidates & (~is_higher).replicate(plan.n_lanes), before[last:] >= decided)

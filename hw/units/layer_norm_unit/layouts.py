@@ -41,7 +41,7 @@ class RowParameters(Parameters):
 
     @property
     def count_fraction(self):
-        """Fraction bits of that number as a significand: what :data:`golden.spec.layer_norm_unit.COUNT_FRACTION` has more is 0."""
+        """Fraction bits of that number's significand; the others of ``spec.COUNT_FRACTION`` are 0."""
         return max(3, bits_for(self.n_elements - 1)) - 1
 
     @property
@@ -61,7 +61,7 @@ class RowParameters(Parameters):
 
     @property
     def statistic(self):
-        """What is known of a row before its deviations: the mean times count's significand in the frame of its range."""
+        """Row statistics before the deviations; the mean is scaled by the count's significand, in the row's frame."""
         return data.StructLayout(
             {**self.count.members, "scale": bits_for(max(SCALE)), "mean": FRAME_WIDTH, "has_special": 1}
         )

@@ -20,7 +20,8 @@ _EXPONENT_WIDTH = 9
 class OutputLane(Block):
     """``result = gamma * (deviation * root) + beta``: the product in brackets is rounded once, and so is the sum.
 
-    Golden: step 5 of :func:`golden.units.layer_norm_unit.normalise`, and :func:`golden.arith.elementwise.fused_multiply_add`.
+    Golden: step 5 of :func:`golden.units.layer_norm_unit.normalise`, and
+    :func:`golden.arith.elementwise.fused_multiply_add`.
     """
 
     members_doc = {

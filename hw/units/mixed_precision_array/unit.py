@@ -48,7 +48,7 @@ class MixedPrecisionArrayParameters(ArrayParameters):
 
 
 class MixedPrecisionArray(Block):
-    """result[r][c] = previous[r][c] + scale[c] * sum(value[k][r] * weight[k][c]) / 2**exponent over a tile's channels k.
+    """``result[r][c] = previous[r][c] + scale[c] * sum(value[k][r] * weight[k][c]) / 2**exponent``, k over channels.
 
     Values come as slices of 2 bits, sorted by key (see :mod:`golden.spec.mixed_precision`), in groups of up to four
     slices of one key, each with the address of its channel's row of weights. A group enters a clock after another;

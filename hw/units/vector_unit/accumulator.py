@@ -24,7 +24,8 @@ class LaneAccumulator(Block):
     gives to all lanes. The exponent loop runs two stages ahead of the sum, so that the sum's loop is one shift and one
     addition. Beside it the largest word is kept, as a key that orders words: 0 nothing, 1 NaN, then -Inf to +Inf.
 
-    The members' documentation says at which stage of the pipeline each one belongs, see :mod:`hw.units.vector_unit.stages`.
+    The members' documentation says at which stage of the pipeline each one belongs, see
+    :mod:`hw.units.vector_unit.stages`.
     """
 
     Parameters = AccumulatorParameters

@@ -30,7 +30,8 @@ class TotalRounder(Block):
     """``single`` and ``rounded`` are a total rounded to nearest, ties to even, to FP32 and to the format.
 
     A total is ``total * 2**(exponent - last_bit_exponent)`` with its specials, or, for a maximum, the word that a
-    key stands for (see :class:`hw.units.vector_unit.accumulator.LaneAccumulator`). Where ``used`` is 0 both words are 0.
+    key stands for (see :class:`hw.units.vector_unit.accumulator.LaneAccumulator`). Where ``used`` is 0 both words are
+    0.
     """
 
     Parameters = TotalRounderParameters

@@ -86,8 +86,9 @@ class VectorUnit(Block):
 
     For n terms without NaN and Inf ``|total - exact| <= n * 2**(3 - align_width) * max|term| + 1/2 ulp``. NaN, Inf
     times 0 and infinities of both signs give NaN, otherwise an infinity wins; a sum of zeros is +0. An accumulator has
-    room for max_terms terms of any size; more may wrap around. Golden model: :class:`golden.units.vector_unit.VectorUnit`
-    for the unit, :class:`golden.arith.accumulator.Accumulator` for the integers in the accumulators and on the bus.
+    room for max_terms terms of any size; more may wrap around. Golden model:
+    :class:`golden.units.vector_unit.VectorUnit` for the unit, :class:`golden.arith.accumulator.Accumulator` for the
+    integers in the accumulators and on the bus.
 
     Timing: one command a clock; every result comes ``latency`` clocks after its command, and all of the pipeline
     stands still while a result is not taken. Source: DiSC, section IV-B and figure 14.

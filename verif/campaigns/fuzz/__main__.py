@@ -1,4 +1,4 @@
-"""``python -m verif.campaigns.fuzz``: hostile command lines and files; the exit code says whether all of them were met well.
+"""``python -m verif.campaigns.fuzz``: hostile command lines and files; exit code 0 if all were handled correctly.
 
 Every case must end within 10 s of processor time (but for what is legal and carried out) with exit code 0, or with exit
 code 2 and one sentence; with no traceback, and with no file half-written. A case is made from the seed and its number

@@ -1,4 +1,4 @@
-"""Stimulus and expectation for the dot-product unit: sums that cancel, overflow, vanish or are none, and random ones."""
+"""Stimulus and expectation for the dot-product unit: sums that cancel, overflow, underflow or are NaN."""
 
 import numpy as np
 
@@ -202,7 +202,7 @@ def _near_miss(fmt, rng, shape):
 
 
 def _small_remainder(fmt, rng, shape):
-    """Two large products cancel; what remains is one far below them, so that the sum has any number of leading zeros."""
+    """Two large products cancel and leave one far below them, so that the sum has any number of leading zeros."""
     query, key = np.zeros((2, max(shape[0], -(-3 // shape[1])), shape[1]), np.int64)
     top = (1 << fmt.exponent_width) - 2
     fields = rng.integers(top // 2, top + 1, 2)

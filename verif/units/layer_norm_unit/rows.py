@@ -1,4 +1,4 @@
-"""``python -m verif.units.layer_norm_unit.rows``: finds rows on which an error of one unit inside the layer-norm unit shows.
+"""``python -m verif.units.layer_norm_unit.rows``: finds rows that expose an internal error of one unit.
 
 Among random rows some are on the edge: a sum just at the next step of what it is cut to, a result just at a tie. They
 are rare where much is cut, so they are searched once and stored in ``data``; testbenches use them in any block.

@@ -1,4 +1,4 @@
-"""Stimulus and expectation for the quantiser: tiles of vectors of all sizes, empty tiles, NaNs, and all their entries."""
+"""Stimulus and expectation for the quantiser: tiles of vectors of all sizes, empty tiles, NaNs, and their entries."""
 
 import numpy as np
 

@@ -290,7 +290,7 @@ class VectorUnitBench(Bench):
         return commands
 
     def _corners(self):
-        """What must occur in every run: each operation, each special result, each scope; a batch has about half of it."""
+        """What must occur in every run: each operation, special result and scope; a batch has about half of it."""
         fmt = self.format
         one, minus = fmt.bias << fmt.fraction_width, fmt.sign_bit
         operations = list(VectorOp) + [UNDEFINED_CODES[0]]
