@@ -152,7 +152,7 @@ def build(files, top, sim, waves=False, long=False, coverage=False):
     """Compile ``{name: Verilog text}`` and return the build folder; one that was built before is reused.
 
     ``long`` says that the run has so many clocks, some 50,000 or more, that building a faster simulation pays. Without
-    it Verilator gives equal instances one function and the compiler optimises nothing, which builds three times as fast.
+    it equal instances share one function and the compiler does not optimise, so that it builds three times as fast.
     ``coverage``: Verilator counts lines and toggles, in the run's coverage.dat.
     """
     parts = [sim, top, str(waves), str(long), str(coverage), _versions(sim), importlib.metadata.version("cocotb")]

@@ -60,7 +60,8 @@ def _coverage(rows):
     return "\n".join(
         [
             "## Coverage\n",
-            "`make coverage`: Verilog of preset tiny under each block's standard testbench, counted by Verilator. A toggle",
+            "`make coverage`: Verilog of preset tiny under each block's standard testbench, counted by Verilator. "
+            "A toggle",
             "is a bit that rises or falls; bits that Yosys finds constant are left out. The core runs random programs",
             "(`make coverage UNIT=core`, eight minutes).\n",
             tabulate(table, headers=headers, tablefmt="github"),
@@ -91,7 +92,8 @@ def _mutation(rows):
         [
             "## Mutants\n",
             "`make mutate`: one change of a gate of the emitted Verilog at a time, made by Yosys, against the block's",
-            "standard testbench. A mutant that it does not notice is called equivalent if ABC proves that no output ever",
+            "standard testbench. A mutant that it does not notice is called equivalent if ABC proves that no output "
+            "ever",
             "differs, nor a payload while it is valid; those left open are run once more with four times the beats.\n",
             tabulate(table, headers=headers, tablefmt="github"),
             "",

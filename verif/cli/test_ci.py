@@ -1,4 +1,4 @@
-"""CI runs every test there is, chosen by targets and markers, and no test takes the choice of simulator from the user."""
+"""CI runs every test, selected by targets and markers, and no test overrides the user's choice of simulator."""
 
 import re
 from pathlib import Path

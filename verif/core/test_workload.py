@@ -40,7 +40,7 @@ def arrays():
 
 
 def attention(core, query, key, value, mask=0, **softmax):
-    """Output, made mask, retained masses and counters of one head on a core that keeps its state; mask 0 is all ones."""
+    """Output, made mask, retained masses and counters of one head on a persistent core; mask 0 is all ones."""
     n, d = query.shape
     program = Program(core.sizes)
     rows = program.load_rows(query)

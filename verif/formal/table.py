@@ -18,8 +18,8 @@ any time. `make formal UNIT=...` runs those of one unit, `make formal-quick` tho
 - **bmc**: runs of at most as many clocks as the depth says: **bounded**, no proof for longer ones.
 
 "Any arithmetic" means that the parts that only make values were replaced by ones that may give anything at any time, so
-that what is proved does not depend on them. `python -m verif.campaigns.fault_injection` makes bugs by hand and says who
-notices them.
+that what is proved does not depend on them. `python -m verif.campaigns.fault_injection` injects faults and lists the
+checks that find each.
 
 Every property's situations were also shown to be reachable, so that none holds because nothing happens. Time is of one
 core.
