@@ -14,9 +14,10 @@ from verif.bench.progress import watched
 
 DEFAULT_COUNT = 900
 LEAST_COUNT = 27
-ALL_PAIRS_FROM = 90
-WORK = {"icarus": 200_000_000, "verilator": 2_000_000_000}
-"""Clocks times the size of a design that a run may take unless more is asked for: a few minutes."""
+ALL_PAIRS_FROM = 270
+LARGE_FROM = 90
+WORK = {"icarus": 250_000_000, "verilator": 2_500_000_000}
+"""Beats times the size of a design that a run takes unless more is asked for: one or two minutes."""
 LONG_COUNT = 10_000  # from here on a faster simulation pays for the time to build it
 
 
@@ -67,10 +68,11 @@ def work_of_beat(block):
 def scope(block, sim=None):
     """``(simulator, beats, every_pair)`` for a run of the standard testbench of which the user said nothing more.
 
-    The beats become fewer with the size of the design, and in the end each pattern is used once instead of all pairs.
+    The beats become fewer with the size of the design; below ``ALL_PAIRS_FROM`` each stall and idle pattern is used once
+    instead of all pairs of them, and where Icarus would not do ``LARGE_FROM`` beats in time Verilator is the choice.
     """
     work = work_of_beat(block)
-    sim = simulator.choose_for(work * ALL_PAIRS_FROM > WORK["icarus"], sim)
+    sim = simulator.choose_for(work * LARGE_FROM > WORK["icarus"], sim)
     count = max(LEAST_COUNT, min(DEFAULT_COUNT, WORK[sim] // work))
     return sim, count, count >= ALL_PAIRS_FROM
 

@@ -15,15 +15,13 @@ _FEWEST_COPIES = 4
 
 
 def expanded_size(files, top):
-    """How much ``{file: Verilog text}`` gives a simulator to evaluate, every instance counted.
-
-    That is the number of lines, and one more for each 64 bits of a range in a line.
-    """
-    return _Hierarchy(files, lambda body: body.count("\n") + _words(body)).lines(top)
+    """How much ``{file: Verilog text}`` gives a simulator to evaluate: lines and bits of vectors, every instance counted."""
+    return _Hierarchy(files, lambda body: body.count("\n") + _bits(body)).lines(top)
 
 
-def _words(body):
-    return sum((int(high) + 1) // 64 for high in re.findall(r"\[(\d+):0\]", body))
+def _bits(body):
+    declared = re.findall(r"^ +(?:input |output )?(?:wire|reg) +\[(\d+):0\]", body, re.M)
+    return sum(int(high) + 1 for high in declared)
 
 
 def compiled_once(files, top):
