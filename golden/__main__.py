@@ -1,4 +1,4 @@
-"""Command line of the models: what a program for the hardware needs to be planned."""
+"""Command line of the models: planning of programs for the hardware."""
 
 import argparse
 import sys

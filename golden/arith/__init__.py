@@ -1,1 +1,1 @@
-"""Floating-point arithmetic and functions on integers, bit for bit."""
+"""Bit-exact floating-point arithmetic and functions on integers."""

@@ -24,7 +24,7 @@ class Terms(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Unrounded sums: `total * 2**(exponent - zero_exponent - fraction bits)`, and which specials went in."""
+    """Unrounded sums: `total * 2**(exponent - zero_exponent - fraction bits)`, and the specials among the terms."""
 
     total: np.ndarray
     exponent: np.ndarray
@@ -44,7 +44,7 @@ class Accumulator(AccumulatorParameters):
 
         acc[i] = floor(acc[i-1] / 2**(K[i] - K[i-1])) + t[i]  =  floor(sum of t[j] * 2**(K[j] - K[i]) over j <= i)
 
-    The bus aligns accumulators to the largest of their exponents, keeping GUARD_BITS bits below the last one,
+    The bus aligns accumulators to the largest of their exponents, with GUARD_BITS bits below the last one,
     `floor(acc * 2**GUARD_BITS / 2**(max K - K))`, and adds the integers. A sum is rounded once to FP32 and once to the
     format, to nearest, ties to even. For n terms without NaN and Inf
 
@@ -56,7 +56,7 @@ class Accumulator(AccumulatorParameters):
 
     @property
     def zero_exponent(self):
-        """What to take from an exponent code to get the weight of the last bit of a product."""
+        """Exponent code minus this is the weight of the last bit of a product."""
         return 2 * self.float_format.bias + 4 * self.precision - 5
 
     def products(self, left, right):
@@ -107,8 +107,8 @@ class Accumulator(AccumulatorParameters):
         aligned = significand << (self.align_width - 2 * self.precision) >> np.minimum(largest - code, 63)
         aligned = np.where(sign == 1, -aligned, aligned)
 
-        # Between two changes of the maximum the accumulator only adds: sum these stretches, then shift from one to
-        # the next, the first stretches of all runs together, then the second ones, and so on.
+        # Between two changes of the maximum the accumulator only adds: sum these segments, then shift from one to
+        # the next, the first segments of all runs together, then the second ones, and so on.
         changes = np.broadcast_to(begins, code.shape).copy()
         changes[:, 1:] |= largest[:, 1:] != largest[:, :-1]
         stretch = np.flatnonzero(changes)
@@ -139,7 +139,7 @@ class Accumulator(AccumulatorParameters):
         return Sums(aligned.sum(axis=axis), largest.squeeze(axis), *(field.any(axis=axis) for field in sums[2:]))
 
     def round(self, sums):
-        """FP32 words and words of the format nearest to sums that left the bus (with GUARD_BITS fraction bits)."""
+        """FP32 words and words of the format nearest to sums from the bus (with GUARD_BITS fraction bits)."""
         weight = sums.exponent - self.zero_exponent - (self.align_width - 2 * self.precision) - GUARD_BITS
         sign = (sums.total < 0).astype(np.int64)
         is_inf = sums.is_positive_inf | sums.is_negative_inf

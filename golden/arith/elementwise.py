@@ -42,7 +42,7 @@ def fused_multiply_add(a, b, c, fmt=FP16):
     nan |= product_inf & z.is_inf & (product_sign != z.sign)
 
     product, exponent = x.significand * y.significand, x.exponent + y.exponent
-    # The exponent of a zero says nothing.
+    # The exponent of a zero is meaningless.
     exponent, addend_exponent = (
         np.where(product == 0, z.exponent, exponent),
         np.where(z.significand == 0, exponent, z.exponent),
@@ -114,13 +114,13 @@ def _select(a, b, first_wins, fmt):
 
 
 def maximum(a, b, fmt=FP16):
-    """The larger number; a NaN loses against a number, two NaNs give NaN, −0 < +0."""
+    """The larger number; a number wins over NaN, two NaNs give NaN, −0 < +0."""
     (value_a, sign_a), (value_b, sign_b) = _signed_magnitude(a, fmt), _signed_magnitude(b, fmt)
     return _select(a, b, (value_a > value_b) | ((value_a == value_b) & (sign_a < sign_b)), fmt)
 
 
 def minimum(a, b, fmt=FP16):
-    """The smaller number; a NaN loses against a number, two NaNs give NaN, −0 < +0."""
+    """The smaller number; a number wins over NaN, two NaNs give NaN, −0 < +0."""
     (value_a, sign_a), (value_b, sign_b) = _signed_magnitude(a, fmt), _signed_magnitude(b, fmt)
     return _select(a, b, (value_a < value_b) | ((value_a == value_b) & (sign_a > sign_b)), fmt)
 

@@ -29,7 +29,7 @@ def fit(
 
     ``function`` is sampled at ``(argument + centre) / 2**argument_width`` for every argument. A segment's slope is
     one of the four multiples nearest to its chord (the largest of `slope_width` bits, where these do not fit), its
-    intercept is half-way between the extremes of what is left.
+    intercept is the midpoint of the extremes of the remainder.
     """
     offsets = range(1 << offset_width)
     intercepts, slopes, largest = [], [], 0

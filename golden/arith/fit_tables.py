@@ -35,7 +35,7 @@ def text(table):
 
 
 def _plain(value):
-    """Dataclasses as dictionaries of what has no default, fractions as text."""
+    """Dataclasses as dictionaries of the fields without defaults, fractions as text."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if _is_fitted(field)}
     if isinstance(value, tuple):

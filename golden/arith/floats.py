@@ -29,7 +29,7 @@ def word_type(fmt):
 
 
 def check_words(name, words, width):
-    """Refuse what is no array of unsigned words of that many bits."""
+    """Refuse anything but arrays of unsigned words of that many bits."""
     words = np.asarray(words)
     if words.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, the words of the numbers, not {words.dtype}")
@@ -89,7 +89,7 @@ def bit_length(value):
 def round_pack(fmt, sign, magnitude, exponent, sticky=False, *, nan=False, inf=False):
     """Words of `fmt` nearest to `(-1)**sign * magnitude * 2**exponent`, ties to even.
 
-    `magnitude` is below 2**64; `sticky` says that the true value lies strictly between `magnitude` and
+    `magnitude` is below 2**64; `sticky` means that the true value is strictly between `magnitude` and
     `magnitude + 1`, and is only meaningful where at least one bit is rounded away. Subnormal results are
     rounded at their own quantum; overflow gives infinity; zero keeps `sign`. `nan` and `inf` override the
     number with the canonical NaN and with the infinity of that sign; `nan` wins.
@@ -104,19 +104,19 @@ def round_pack(fmt, sign, magnitude, exponent, sticky=False, *, nan=False, inf=F
     if np.any(sticky & (drop < 1)):
         raise ValueError("sticky is only defined where at least one bit is rounded away")
 
-    # Shifts by 64 and more are undefined: what lies that far below goes into the sticky bit.
+    # Shifts by 64 and more are undefined: bits that far below go into the sticky bit.
     one = np.uint64(1)
     sticky = sticky | (magnitude != 0) & (drop > 64) | (magnitude & one != 0) & (drop == 64)
     magnitude = np.where(drop > 64, 0, np.where(drop == 64, magnitude >> one, magnitude)).astype(np.uint64)
     right = np.clip(drop, 0, 63).astype(np.uint64)
     below_half = np.maximum(right, one) - one
-    kept = (magnitude >> right) << np.clip(-drop, 0, 63).astype(np.uint64)
+    truncated = (magnitude >> right) << np.clip(-drop, 0, 63).astype(np.uint64)
     half = (magnitude >> below_half & one != 0) & (drop > 0)
     rest = (magnitude & ((one << below_half) - one) != 0) | sticky
-    up = half & (rest | (kept & one != 0))
+    up = half & (rest | (truncated & one != 0))
 
     # The hidden one adds 1 to the exponent field, and so does a carry out of the rounding.
-    word = ((leading + fmt.bias - 1) << fmt.fraction_width) + kept.astype(np.int64) + up
+    word = ((leading + fmt.bias - 1) << fmt.fraction_width) + truncated.astype(np.int64) + up
     word = np.where((magnitude == 0) & ~sticky, 0, np.minimum(word, fmt.infinity))
     word = np.where(inf, fmt.infinity, word).astype(np.uint64)
     word |= sign.astype(np.uint64) << np.uint64(fmt.width - 1)

@@ -1,4 +1,4 @@
-"""How the tables of exponential, reciprocal and reciprocal square root are fitted.
+"""Fit of the tables of exponential, reciprocal and reciprocal square root.
 
 ``python -m golden.arith.function_tables`` prints every table and its error.
 """
@@ -18,7 +18,7 @@ def signed_digits(value):
     digits, weight = [], 0
     while value:
         if value & 1:
-            # 3 is 2 + 1 here, not 4 - 1: as few digits, and no carry into a further place.
+            # 3 is 2 + 1 here, not 4 - 1: as few digits, without a carry into another column.
             sign = 1 if value == 3 else 2 - (value & 3)
             digits.append((sign, weight))
             value -= sign

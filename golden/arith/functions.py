@@ -1,4 +1,4 @@
-"""The function units, bit for bit: exponential, reciprocal, reciprocal square root and GELU of floating-point words."""
+"""Bit-exact models of the function units: exponential, reciprocal, reciprocal square root and GELU."""
 
 import numpy as np
 
@@ -21,8 +21,8 @@ def exponential(x, fmt=FP16):
     """``e**x``, at most 1 ulp from the exact value and monotone; words of ``fmt`` in and out, any shape.
 
     ``t = |x| * log2(e)`` in fixed point, truncated; its integer part, complemented for negative x, is the exponent,
-    its fraction f gives ``2**f`` by a straight line, truncated to one bit more than the significand has, moved
-    right for subnormal results, and rounded half up there. |x| below about half an ulp of 1 gives 1.
+    its fraction f gives ``2**f`` by a linear segment, truncated to one bit more than the significand, shifted right
+    for subnormal results, and rounded half up. |x| below about half an ulp of 1 gives 1.
     """
     number, tables = decode(fmt, x), exponential_tables(fmt)
     width = tables.power.argument_width
@@ -48,7 +48,7 @@ def exponential(x, fmt=FP16):
 
 
 def _pack(significand, field, fmt):
-    """Round significands in [1, 2] with one bit below the last place half up, at the place of the result."""
+    """Round significands in [1, 2] with one extra bit half up, subnormal results at their own quantum."""
     right = np.clip(1 - field, 0, 62)
     rounded = ((significand >> right) + 1) >> 1
     # The hidden one of a normal number, or the carry, adds 1 to the exponent field.
@@ -58,8 +58,8 @@ def _pack(significand, field, fmt):
 def reciprocal(x, fmt=FP16):
     """``1 / x``, at most 1 ulp from the exact value; words of ``fmt`` in and out, any shape.
 
-    The normalised significand ``1 + f`` gives ``2 / (1 + f)`` in (1, 2] by a straight line, truncated to one bit more
-    than the significand has, moved right for subnormal results, and rounded half up there. Powers of two are exact.
+    The normalised significand ``1 + f`` gives ``2 / (1 + f)`` in (1, 2] by a linear segment, truncated to one bit
+    more than the significand, shifted right for subnormal results, and rounded half up. Powers of two are exact.
     """
     number, table = decode(fmt, x), reciprocal_table(fmt)
     fraction, exponent = _normalise(number, fmt)
@@ -73,7 +73,7 @@ def reciprocal_root(x, fmt=FP16):
     """``1 / sqrt(x)``, at most 1 ulp from the exact value; words of ``fmt`` in and out, any shape.
 
     The significand m, in [1, 2) or, where the exponent is odd, in [2, 4), gives ``2 / sqrt(m)`` in (1, 2] by a
-    straight line, rounded half up. Powers of four are exact. Negative numbers give NaN, ±0 gives ±Inf.
+    linear segment, rounded half up. Powers of four are exact. Negative numbers give NaN, ±0 gives ±Inf.
     """
     number, table = decode(fmt, x), reciprocal_root_table(fmt)
     fraction, exponent = _normalise(number, fmt)
@@ -87,10 +87,10 @@ def reciprocal_root(x, fmt=FP16):
 def gelu(x, fmt=FP16):
     """``x * Phi(x)``, Phi the normal distribution: at most 2 ulp or, if that is more, 2**-15 from the exact value.
 
-    Words of ``fmt`` in and out, any shape. All is divided by the power of two of x. With m the significand, the result
-    is ``m / 2 + line`` or, for negative x, ``m / 2 - line`` up to 2, and ``m - line`` or ``line`` from there on; lines
-    are rounded down to GELU_FRACTION fraction bits. It is normalised and rounded half up. From 4 on a constant takes
-    the line's place, and below 2**-11 there is none: GELU is x / 2. GELU(-Inf) is -0.
+    Words of ``fmt`` in and out, any shape. All values are scaled by the power of two of x. With m the significand, the
+    result is ``m / 2 + line`` or, for negative x, ``m / 2 - line`` up to 2, and ``m - line`` or ``line`` from there on;
+    lines are rounded down to GELU_FRACTION fraction bits. It is normalised and rounded half up. From 4 on a constant
+    replaces the line, and below 2**-11 GELU is x / 2. GELU(-Inf) is -0.
     """
     number, tables = decode(fmt, x), gelu_tables(fmt)
     fraction = number.significand & ((1 << fmt.fraction_width) - 1)
@@ -110,7 +110,7 @@ def gelu(x, fmt=FP16):
     half = significand >> 1
     from_two = np.where(negative, line, significand - line)
     total = np.where(exponent >= 1, from_two, np.where(negative, half - line, half + line))
-    # What is left of a negative number from 2 on is in units of 2.
+    # The result of a negative argument from 2 on is in units of 2.
     field = np.where(negative & (exponent >= 1), fmt.bias + 1, number.field)
     left = np.minimum(GELU_FRACTION + 1 - bit_length(total), field - 1)
     rounded = (((total << left) >> GELU_FRACTION - fmt.fraction_width - 1) + 1) >> 1
@@ -119,6 +119,6 @@ def gelu(x, fmt=FP16):
 
 
 def _normalise(number, fmt):
-    """The fraction and the exponent field, below 1 for subnormals, of numbers with the leading one in its place."""
+    """The fraction and the exponent field, below 1 for subnormals, of numbers with normalised significands."""
     left = fmt.fraction_width + 1 - bit_length(number.significand)
     return (number.significand << left) & ((1 << fmt.fraction_width) - 1), number.field - left

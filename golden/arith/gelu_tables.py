@@ -1,7 +1,7 @@
-"""How the tables of GELU are fitted, one an octave of the argument, from the definition.
+"""Fit of the tables of GELU, one for each octave of the argument, from the definition.
 
-``python -m golden.arith.gelu_tables`` prints every table and its error. :mod:`golden.spec.functions` says what they
-hold.
+``python -m golden.arith.gelu_tables`` prints every table and its error. :mod:`golden.spec.functions` defines
+them.
 """
 
 from decimal import Context, Decimal, localcontext
@@ -75,7 +75,7 @@ def fit_gelu(fmt):
 
     even = tuple(line(e, lambda f, e=e: _even(f, e) + half, False) for e in range(1 - GELU_OCTAVES, 1))
     rest = line(1, lambda f: _rest(2 * (1 + Decimal(f.numerator) / f.denominator)) + half, True)
-    # Half-way between the ends of each step.
+    # The midpoint of each step.
     ends = [_rest(4 + Decimal(step) / 16) for step in range(1 << GELU_TAIL_INDEX_WIDTH)]
     tail = [
         int((upper + lower) * (1 << GELU_FRACTION - 1) + Decimal("0.5"))

@@ -1,4 +1,4 @@
-"""How the tables of the layer-norm unit are fitted, and the error that tables and widths allow.
+"""Fit of the tables of the layer-norm unit, and the error budget of tables and widths.
 
 ``python -m golden.arith.layer_norm_tables`` prints the error budget.
 """
@@ -40,10 +40,10 @@ def fit_root():
 
 
 def error_budget(n_elements=spec.MAX_ELEMENTS):
-    """``{source: bound}``: relative errors of a normalised element in units of 2**-11, what an ulp is at least.
+    """``{source: bound}``: relative errors of a normalised element in units of 2**-11, the smallest relative ulp.
 
-    What is wrong with the variance counts half. Deviations are rounded down, and so is then the root of their mean
-    square: of these errors only the larger one counts.
+    Errors of the variance are halved by the root. Deviations and the root of their mean square are rounded down: the
+    two errors partly cancel, and only the larger one is added.
     """
     unit = 2.0**11
     # The squares of two deviations whose distance is at least 1/4 sum up to 1/32 at least.
@@ -66,12 +66,12 @@ def error_budget(n_elements=spec.MAX_ELEMENTS):
 
 
 def absolute_error(n_elements=spec.MAX_ELEMENTS):
-    """By what a normalised element may be wrong besides: element, mean and sign, each less than 1 unit of the frame."""
+    """Additional absolute error of a normalised element: element, mean and sign, each below 1 unit of the frame."""
     return 3 * 2.0**-spec.FRAME_FRACTION * (32 * n_elements) ** 0.5
 
 
 def error_bound(n_elements=spec.MAX_ELEMENTS):
-    """Ulps by which a normalised element may be wrong, apart from :func:`absolute_error`."""
+    """Error bound of a normalised element in ulps, in addition to :func:`absolute_error`."""
     return sum(error_budget(n_elements).values()) + 0.5
 
 

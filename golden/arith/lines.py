@@ -1,4 +1,4 @@
-"""The values of tables of straight lines (NumPy, exact)."""
+"""Exact evaluation of tables of linear segments (NumPy)."""
 
 import numpy as np
 

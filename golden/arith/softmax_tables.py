@@ -1,4 +1,4 @@
-"""How the tables of the softmax unit are fitted, and the error that tables and widths allow.
+"""Fit of the tables of the softmax unit, and the error budget of tables and widths.
 
 ``python -m golden.arith.softmax_tables`` prints the error budget.
 """
@@ -40,12 +40,12 @@ def fit_reciprocal():
 
 
 def error_budget(n_elements):
-    """``{source: bound}``: relative errors of a normal result in units of 2**-11, what an ulp is at least.
+    """``{source: bound}``: relative errors of a normal result in units of 2**-11, the smallest relative ulp.
 
-    What is wrong with an exponential counts twice, as all the others may be wrong the other way.
+    Errors of an exponential count twice, since those of all others may have the opposite sign.
     """
     ln2, unit = 0.6931472, 2.0**11
-    lost = spec.EXPONENT_DROPPED - 1  # at most: one unit a row of the multiplier that loses columns, less 1 in all
+    lost = spec.EXPONENT_DROPPED - 1  # at most one unit for each truncated row of the multiplier, less 1
     exponent = 2.0 ** -(spec.EXPONENT_FRACTION + spec.EXPONENT_GUARD) * max(
         lost - spec.EXPONENT_CENTRE, spec.EXPONENT_CENTRE
     )
@@ -69,7 +69,7 @@ def error_budget(n_elements):
 
 
 def error_bound(n_elements=spec.MAX_ELEMENTS):
-    """Ulps by which a result for a row of so many elements may differ from the exact one; a factor counted in."""
+    """Error bound in ulps of a result for a row of that many elements, factor included."""
     return sum(error_budget(n_elements).values())
 
 

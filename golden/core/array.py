@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.core.memories import Kept, Words
+from golden.core.memories import SampledElements, Words
 from golden.spec.commands import Projection
 from golden.spec.formats import FP16
 from golden.spec.sizes import words_for
@@ -12,14 +12,14 @@ from golden.units.hash_bank_mapper import BankMap
 __all__ = ["matmul", "project", "run_time_map", "sddmm"]
 
 _CHUNK = 1 << 16
-"""Products at a time: few enough for the arrays to stay in a processor's cache."""
+"""Products computed at a time: few enough for the arrays to stay in a processor's cache."""
 
 
 def run_time_map(sizes, n_columns, multiplier):
     """The hash of a command: the multiplier's bit 0 is taken as 1, and n_columns is rounded up to full banks.
 
-    The hardware has one multiplier of ``hash_width`` bits and shifts the index left, the address right by what w is
-    less than that: ``(j << s) * k mod 2**(w + s)`` is ``(j * k mod 2**w) << s``.
+    The hardware has one multiplier of ``hash_width`` bits; for a smaller w it shifts the index left and the
+    address right by the difference s: ``(j << s) * k mod 2**(w + s)`` is ``(j * k mod 2**w) << s``.
     """
     n_columns = sizes.n_banks * sizes.slots_of(n_columns)
     return BankMap(n_columns=n_columns, n_banks=sizes.n_banks, multiplier=multiplier | 1)
@@ -70,7 +70,7 @@ def matmul(memories, command, rows):
 
 
 def project(memories, command, rows):
-    """All rows times weights into the banks of keys or values; slots without a row get zeros, and so does the pad."""
+    """All rows times weights into the banks of keys or values; slots without a row and the padding get zeros."""
     sizes = memories.sizes
     memory, lanes = {
         Projection.KEYS: (memories.wmem, sizes.n_lanes),
@@ -91,16 +91,16 @@ def project(memories, command, rows):
 
 
 def sddmm(memories, command, rows, bits):
-    """Scores of rows with the keys that ``bits`` [rows, banks, slots] keeps."""
+    """Scores of rows with the keys selected by ``bits`` [rows, banks, slots]."""
     sizes = memories.sizes
-    kept, slots = Kept.of(bits), bits.shape[2]
+    sampled, slots = SampledElements.of(bits), bits.shape[2]
     query = _queries(memories, command, rows, sizes.n_lanes)
     n_beats = query.data.shape[1]
     keys = memories.bank_words(memories.wmem, command.bank_address, n_beats, slots)
     keys = keys.reshape(-1, n_beats, sizes.n_lanes)
-    scores = _dots(query, keys, kept.row, kept.bank * slots + kept.slot)
-    memories.scores[kept.bank, command.destination + kept.position] = scores
-    n_scores = len(kept.row)
+    scores = _dots(query, keys, sampled.row, sampled.bank * slots + sampled.slot)
+    memories.scores[sampled.bank, command.destination + sampled.position] = scores
+    n_scores = len(sampled.row)
     return {
         "array_beats": n_scores * n_beats,
         "scores": n_scores,

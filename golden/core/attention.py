@@ -1,4 +1,4 @@
-"""Sparse attention on the accelerator: SDDMM and SpMM bit for bit, the softmax mask, and references in float64."""
+"""Sparse attention on the accelerator: SDDMM and SpMM bit-exact, the softmax mask, and float64 references."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from golden.core.spmm import spmm as spmm_by_mask
 from golden.units.dot_product_unit import Scores, dot_products
 
 _CHUNK = 1 << 16
-"""Products at a time: few enough for the arrays to stay in a processor's cache."""
+"""Products computed at a time: few enough for the arrays to stay in a processor's cache."""
 
 
 def sddmm(query, key, mask, *, n_lanes, format="fp16", align_width=None, max_terms=None):
     """Scores ``query[i] . key[j]`` where ``mask[i, j]`` is set, as the dot-product units compute them.
 
     ``query`` [rows, d] and ``key`` [columns, d] are words of the format. A score takes ceil(d / n_lanes) beats, the
-    last one filled up with zeros, and is rounded once, see :func:`golden.units.dot_product_unit.dot_products`. Which
+    last one zero-padded, and is rounded once, see :func:`golden.units.dot_product_unit.dot_products`. Which
     unit computes it, and when, does not matter. Returns ``Scores(wide, narrow)``, both [rows, columns], +0 outside the
     mask; :func:`golden.core.hash_format.encode` puts either into the banks. Source: DiSC, section IV-C.
     """
@@ -43,7 +43,7 @@ def sddmm(query, key, mask, *, n_lanes, format="fp16", align_width=None, max_ter
 
 
 def _beats(words, n_lanes):
-    """[n, d] words as [n, beats, n_lanes], filled up with zeros."""
+    """[n, d] words as [n, beats, n_lanes], zero-padded."""
     words = np.asarray(words)
     words = np.pad(words, ((0, 0), (0, -words.shape[1] % n_lanes)))
     return words.reshape(len(words), -1, n_lanes)
@@ -74,7 +74,7 @@ def spmm(encoded, value, accumulator=_DEFAULT):
 
 
 def threshold_mask(probabilities, theta):
-    """The mask of softmax thresholding, ``P >= theta``, compared exactly; a NaN is not kept.
+    """The mask of softmax thresholding, ``P >= theta``, compared exactly; a NaN is below any theta.
 
     ``probabilities`` are floating-point numbers, or FP16 words (``uint16``). Source: DiSC, section III.
     """
@@ -91,11 +91,13 @@ def scores_reference(query, key):
 
 
 def softmax_reference(scores, mask=None):
-    """Softmax over the kept elements of each row in float64; zeros elsewhere and in rows without kept elements."""
+    """Softmax over the masked-in elements of each row in float64; zeros elsewhere and in rows without any."""
     scores = np.asarray(scores, dtype=np.float64)
-    kept = np.ones(scores.shape, bool) if mask is None else np.asarray(mask, dtype=bool)
-    largest = np.max(scores, axis=-1, keepdims=True, where=kept, initial=-np.inf)
-    exponentials = np.where(kept, np.exp(np.where(kept, scores - np.where(np.isinf(largest), 0, largest), 0)), 0)
+    selected = np.ones(scores.shape, bool) if mask is None else np.asarray(mask, dtype=bool)
+    largest = np.max(scores, axis=-1, keepdims=True, where=selected, initial=-np.inf)
+    exponentials = np.where(
+        selected, np.exp(np.where(selected, scores - np.where(np.isinf(largest), 0, largest), 0)), 0
+    )
     total = exponentials.sum(axis=-1, keepdims=True)
     return exponentials / np.where(total > 0, total, 1)
 

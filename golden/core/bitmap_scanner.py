@@ -1,22 +1,22 @@
-"""The order in which the ones of hash-ordered mask rows are walked: all banks at once, each by rising slot."""
+"""The scan order of the set bits of hash-ordered mask rows: all banks in parallel, each by rising slot."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Steps", "walk"]
+__all__ = ["Steps", "scan"]
 
 
 class Steps(NamedTuple):
-    """One entry a step; a row takes as many as its fullest bank has ones, and one if it has none."""
+    """One entry a step; a row takes as many steps as its fullest bank has set bits, at least one."""
 
     row: np.ndarray  # [steps]
-    slot: np.ndarray  # [steps, banks], the slot that each bank is at, -1 for none
+    slot: np.ndarray  # [steps, banks], the slot of each bank, -1 for none
     first: np.ndarray  # [steps], begins its row
     last: np.ndarray  # [steps], ends its row
 
 
-def walk(bitmap):
+def scan(bitmap):
     """Steps through ``bitmap`` [rows, banks, slots], row after row."""
     bitmap = np.asarray(bitmap, dtype=bool)
     length = np.maximum(bitmap.sum(axis=2).max(axis=1), 1)

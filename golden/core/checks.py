@@ -1,7 +1,7 @@
-"""What the core refuses: the command table of :mod:`golden.spec.commands`, interpreted.
+"""Command checks of the core: the command table of :mod:`golden.spec.commands`, interpreted.
 
-Reasons are looked for in the order of :class:`golden.spec.commands.ErrorCode`, and the first one counts. A check is
-made only if those before it passed, so sums and products have sizes that fit. docs/commands.md has the conditions.
+Checks run in the order of :class:`golden.spec.commands.ErrorCode`; the first one that fails is reported. Later checks
+can rely on earlier ones, so sums and products are bounded. docs/commands.md has the conditions.
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from golden.spec.commands import FLAGS, ErrorCode, Opcode, form_of
 from golden.spec.operands import DEPTH, MaskRows, MassRows, Matrix, RoundUp, Slots, TokenList, Words
 from golden.spec.sizes import words_for
 
-__all__ = ["Extent", "Known", "check", "extents", "operand_length"]
+__all__ = ["Extent", "WrittenState", "check", "extents", "operand_length"]
 
 
 @dataclass
-class Known:
-    """What was written so far: valid rows of each mask, valid masses, and the token list, None before the first."""
+class WrittenState:
+    """What has been written: valid rows of each mask, valid retained masses, the token list (None if there is none)."""
 
     mask_count: list
     mass_count: int = 0
     tokens: list | None = None
 
     def update(self, command):
-        """Note the rows of masks and masses that a command writes; its token list is noted where it is read."""
+        """Record the mask rows and retained masses that a command writes; LOAD and CTR record the token list."""
         form = form_of(command)
         for operand in form.writes:
             if not isinstance(operand, MaskRows | MassRows) or not _is_used(operand, command):
@@ -35,7 +35,7 @@ class Known:
 
     @staticmethod
     def _rows(form, command, before):
-        """A transfer replaces what was there; a command that processes rows may leave rows beyond its own."""
+        """A transfer replaces all rows; a row-processing command keeps the rows beyond its own."""
         return command.n_rows if form.is_transfer else max(before, command.n_rows)
 
 
@@ -52,7 +52,7 @@ class Extent:
         return self.memory == other.memory and self.first < other.end and other.first < self.end
 
 
-def check(command, sizes, known):
+def check(command, sizes, state):
     """The first reason to refuse a command, ``ErrorCode.NONE`` if there is none."""
     if command.opcode not in list(Opcode):
         return ErrorCode.UNKNOWN_OPCODE
@@ -66,9 +66,9 @@ def check(command, sizes, known):
             lambda: any(item.end > getattr(sizes, DEPTH[item.memory]) for item in extents(command, sizes)),
         ),
         (ErrorCode.OVERLAP, lambda: _overlaps(form, command, sizes)),
-        (ErrorCode.MASK_MISSING, lambda: _mask_missing(form, command, known)),
-        (ErrorCode.TOKENS_MISSING, lambda: _tokens_missing(form, command, known)),
-        (ErrorCode.MASS_MISSING, lambda: _mass_missing(form, command, known)),
+        (ErrorCode.MASK_MISSING, lambda: _mask_missing(form, command, state)),
+        (ErrorCode.TOKENS_MISSING, lambda: _tokens_missing(form, command, state)),
+        (ErrorCode.MASS_MISSING, lambda: _mass_missing(form, command, state)),
     ):
         if is_wrong():
             return code
@@ -81,7 +81,7 @@ def _flags_fit(form, command):
 
 
 def _is_used(operand, command):
-    """Whether a mask, a mass or the token list is read or written: some are only with a flag."""
+    """Whether an operand is read or written by this command: some depend on a flag."""
     return operand.flag is None or command.has(operand.flag)
 
 
@@ -105,7 +105,7 @@ def _sizes_fit(form, command, sizes):
 
 
 def _fits_mask_0(form, operand, command):
-    """Mask 0 has one row for all rows: it is moved alone, and only read by commands that process rows."""
+    """Mask 0 has one row for all rows: transfers move just that row, other commands only read it."""
     return command.n_rows == 1 if form.is_transfer else operand in form.reads
 
 
@@ -124,10 +124,10 @@ def operand_length(operand, command, sizes):
 
 
 def extents(command, sizes):
-    """The extents of a command whose sizes fit, first those that are read.
+    """The extents of a command whose sizes are legal, reads first.
 
-    A matrix has the words from its first to its last one, what lies between its rows included. Gated commands have the
-    extents of all n_rows rows, scores and probabilities those of a mask of ones.
+    A matrix extends from its first to its last word, gaps between rows included. Gated commands have the extents of all
+    n_rows rows, scores and probabilities those of a mask of ones.
     """
     form = form_of(command)
     return [
@@ -159,26 +159,26 @@ def _overlaps(form, command, sizes):
 
 
 def _is_needed(form, operand, command):
-    """Whether rows must be there: those that are read, and those that a gated command leaves as they are."""
+    """Whether rows must be valid: those that are read, and those that a gated command does not overwrite."""
     return _is_used(operand, command) and (operand in form.reads or command.has("gated"))
 
 
-def _mask_missing(form, command, known):
+def _mask_missing(form, command, state):
     for operand in form.operands(MaskRows):
         number = getattr(command, operand.number)
         needed = command.n_rows if number else 1
-        if _is_needed(form, operand, command) and known.mask_count[number] < needed:
+        if _is_needed(form, operand, command) and state.mask_count[number] < needed:
             return True
     return False
 
 
-def _tokens_missing(form, command, known):
-    tokens = known.tokens
+def _tokens_missing(form, command, state):
+    tokens = state.tokens
     if command.has("gated"):
         return tokens is None or len(tokens) > command.n_rows or max(tokens, default=0) >= command.n_rows
     return tokens is None and any(isinstance(operand, TokenList) for operand in form.reads)
 
 
-def _mass_missing(form, command, known):
+def _mass_missing(form, command, state):
     needed = any(_is_needed(form, operand, command) for operand in form.operands(MassRows))
-    return needed and known.mass_count < command.n_rows
+    return needed and state.mass_count < command.n_rows

@@ -1,6 +1,6 @@
-"""The core: executes command streams one command after the other, bit for bit.
+"""Bit-exact model of the core: executes a command stream sequentially.
 
-The hardware runs commands at the same time where that makes no difference; so this order is what it means. Errors are
+The hardware overlaps commands only where the results are the same, so sequential order defines them. Errors are
 those of :mod:`golden.core.checks`.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from golden.core import array as core_array
 from golden.core import vector as core_vector
-from golden.core.checks import Known, check
+from golden.core.checks import WrittenState, check
 from golden.core.memories import Memories, Words
 from golden.core.streams import TokenCompare, load, n_load_beats, store
 from golden.spec.commands import ErrorCode, Memory, Opcode, Unit, form_of
@@ -21,12 +21,12 @@ from golden.spec.sizes import check_sizes
 __all__ = ["Core", "Refusal", "Run", "StoreBeats"]
 
 _MEANINGS = {Unit.ARRAY: core_array, Unit.SOFTMAX: core_vector, Unit.VECTOR: core_vector}
-"""Where the function is that says what a command computes; it has the opcode's name in lower case."""
+"""The module with the function of each opcode, which has the opcode's name in lower case."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the core stopped, and at which command: their numbers count all that were taken since reset, from 0."""
+    """Why the core stopped, and at which command; commands are numbered from 0 at reset."""
 
     code: ErrorCode
     command: int
@@ -37,9 +37,9 @@ class StoreBeats:
     """Beats of the store stream in order."""
 
     values: np.ndarray  # uint16 [n, row_word]
-    defined: np.ndarray  # bool, the same shape: False where the hardware may send anything
+    defined: np.ndarray  # bool, the same shape: False for don't-cares
     last: np.ndarray  # bool [n]
-    command: np.ndarray  # number of the command that stores
+    command: np.ndarray  # number of the STORE command
 
     @classmethod
     def join(cls, parts, row_word):
@@ -58,10 +58,10 @@ class StoreBeats:
 
 @dataclass
 class Run:
-    """What came of some commands."""
+    """The results of a sequence of commands."""
 
-    executed: list = field(default_factory=list)  # of each command, whether it was executed
-    refusals: list = field(default_factory=list)  # of each that made the core stop
+    executed: list = field(default_factory=list)  # one flag a command
+    refusals: list = field(default_factory=list)  # one for each command that stopped the core
     store: StoreBeats | None = None
     load_beats: int = 0  # beats that were taken from the load stream
 
@@ -69,17 +69,17 @@ class Run:
 class Core:
     """A core after reset. ``execute`` may be called again and goes on where it was.
 
-    ``memories``, ``known`` (what may be used: rows of masks, masses, the token list), ``refusal`` (None, or why
-    commands are dropped until a CLEAR), ``counters`` (those that do not depend on time) and ``uncertain_from`` are its
-    state. The latter is the number of the first command that was told by a mask with undefined bits what to do, None if
-    there is none: what the hardware does from there on is not known.
+    Its state: ``memories``; ``state`` (valid mask rows, retained masses, token list); ``refusal`` (None, or why
+    commands are dropped until a CLEAR); ``counters`` (those that do not depend on timing); ``uncertain_from``, the
+    number of the first command that was controlled by undefined mask bits, None if there is none: from that command on
+    the hardware's behaviour is undefined.
     """
 
     def __init__(self, sizes):
         check_sizes(sizes)
         self.sizes = sizes
         self.memories = Memories(sizes)
-        self.known = Known([0] * sizes.n_masks)
+        self.state = WrittenState([0] * sizes.n_masks)
         self.compare = TokenCompare(sizes)
         self.refusal = None
         self.n_commands = 0
@@ -91,7 +91,7 @@ class Core:
         return {name: 0 for name in COUNTERS if name not in DEPENDS_ON_TIME}
 
     def execute(self, commands, load_beats=()):
-        """Run commands on the beats [n, row_word] of the load stream, of which those not needed are left over.
+        """Run commands on the beats [n, row_word] of the load stream; unneeded beats are ignored.
 
         A refused command and those dropped until a legal CLEAR take no beats and change nothing.
         """
@@ -117,7 +117,7 @@ class Core:
         return run
 
     def _accepts(self, command, number, run):
-        code = check(command, self.sizes, self.known)
+        code = check(command, self.sizes, self.state)
         if self.refusal is not None:
             if command.opcode != Opcode.CLEAR or code != ErrorCode.NONE:
                 return False
@@ -137,23 +137,23 @@ class Core:
         if len(beats) < needed:
             raise ValueError(f"load_beats must hold {needed} beats for command {number}, only {len(beats)} are left")
         if is_compare:
-            self.known.tokens = self.compare.tokens(beats[:needed], command.theta, command.has("restart"))
+            self.state.tokens = self.compare.tokens(beats[:needed], command.theta, command.has("restart"))
         else:
-            load(self.memories, command, beats[:needed], self.known)
-            self.known.update(command)
+            load(self.memories, command, beats[:needed], self.state)
+            self.state.update(command)
         self._count(load_beats=needed)
         return needed
 
     def _store(self, command):
         if command.function == Memory.COUNTERS:
             return self._counter_beats()
-        words = store(self.memories, command, self.known)
+        words = store(self.memories, command, self.state)
         self._count(store_beats=len(words.data))
         return words
 
     def _counter_beats(self):
-        """One beat a counter, low half first; those that depend on time are undefined."""
-        words = Words.known(np.zeros((len(COUNTERS), self.sizes.row_word)))
+        """One beat a counter, low half first; those that depend on timing are undefined."""
+        words = Words.of(np.zeros((len(COUNTERS), self.sizes.row_word)))
         for index, name in enumerate(COUNTERS):
             value = self.counters.get(name, 0)
             words.data[index, :2] = value & 0xFFFF, value >> 16
@@ -162,10 +162,10 @@ class Core:
 
     def _compute(self, command, number):
         """Execute a command that processes rows: those of the token list, or all."""
-        memories, known, form = self.memories, self.known, form_of(command)
+        memories, state, form = self.memories, self.state, form_of(command)
         rows = np.arange(command.n_rows)
         if command.has("gated"):
-            rows = np.array(known.tokens, np.int64)
+            rows = np.array(state.tokens, np.int64)
             self._count(skipped_rows=command.n_rows - len(rows))
         bits = []
         for operand in form.reads:
@@ -176,4 +176,4 @@ class Core:
             self.uncertain_from = number
         meaning = getattr(_MEANINGS[form.unit], form.opcode.name.lower())
         self._count(**meaning(memories, command, rows, *(words.data for words in bits)))
-        known.update(command)
+        state.update(command)

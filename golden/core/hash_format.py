@@ -11,8 +11,8 @@ from golden.units.hash_bank_mapper import BankMap
 class HashEncoded:
     """A sparse matrix spread over banks; the column of a value follows from its bank and its bit's position.
 
-    ``bitmap[row, bank, address]`` is set where the element in column ``bank_map.column(bank, address)`` is kept.
-    ``values[bank]`` holds the kept elements of one bank, row after row and by rising address, at
+    ``bitmap[row, bank, address]`` is set where the element in column ``bank_map.column(bank, address)`` is selected.
+    ``values[bank]`` holds the selected elements of one bank, row after row and by rising address, at
     ``values[bank, : bitmap[:, bank].sum()]``; the rest of the array is zero.  The layout follows DiSC, section IV-C.
     """
 
@@ -30,7 +30,7 @@ class HashEncoded:
 
     @property
     def counts(self):
-        """Kept elements of each row in each bank, ``[rows, n_banks]``."""
+        """Selected elements of each row in each bank, ``[rows, n_banks]``."""
         return self.bitmap.sum(axis=2, dtype=np.int64)
 
     @property
@@ -65,25 +65,25 @@ def bitmap_to_mask(bitmap, bank_map):
 
 
 def encode(mask, values, bank_map):
-    """Hash-encode the elements of ``values`` ``[rows, columns]``, of any type, that ``mask`` keeps."""
+    """Hash-encode the elements of ``values`` ``[rows, columns]``, of any type, selected by ``mask``."""
     values = np.asarray(values)
     bitmap = mask_to_bitmap(mask, bank_map)
     if values.shape != np.shape(mask):
         raise ValueError(f"values must have the mask's shape {list(np.shape(mask))}, got {list(values.shape)}")
     by_bank = values[:, bank_map.layout().T].transpose(1, 0, 2)
-    kept = bitmap.transpose(1, 0, 2)
-    fill = kept.sum(axis=(1, 2))
+    bits = bitmap.transpose(1, 0, 2)
+    fill = bits.sum(axis=(1, 2))
     stored = np.zeros((bank_map.n_banks, int(fill.max())), dtype=values.dtype)
-    stored[np.arange(stored.shape[1]) < fill[:, None]] = by_bank[kept]
+    stored[np.arange(stored.shape[1]) < fill[:, None]] = by_bank[bits]
     return HashEncoded(bank_map, bitmap, stored)
 
 
 def decode(encoded):
     """The mask and the dense matrix, zero outside the mask: ``(mask, values)``, both ``[rows, columns]``."""
-    bank_map, kept = encoded.bank_map, encoded.bitmap.transpose(1, 0, 2)
-    fill = kept.sum(axis=(1, 2))
-    by_bank = np.zeros(kept.shape, dtype=encoded.values.dtype)
-    by_bank[kept] = encoded.values[np.arange(encoded.values.shape[1]) < fill[:, None]]
+    bank_map, bits = encoded.bank_map, encoded.bitmap.transpose(1, 0, 2)
+    fill = bits.sum(axis=(1, 2))
+    by_bank = np.zeros(bits.shape, dtype=encoded.values.dtype)
+    by_bank[bits] = encoded.values[np.arange(encoded.values.shape[1]) < fill[:, None]]
     bank, address = bank_map.locate(np.arange(bank_map.n_columns))
     return bitmap_to_mask(encoded.bitmap, bank_map), by_bank[bank, :, address].T
 

@@ -1,16 +1,16 @@
-"""The core's memories, with a mark at every element that says whether it was ever written with something defined."""
+"""The core's memories; every element carries a flag for whether it was written with a defined value."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Kept", "Memories", "Words"]
+__all__ = ["SampledElements", "Memories", "Words"]
 
 
 @dataclass
 class Words:
-    """Words and, of the same shape, which of them are defined; the data of the others does not matter."""
+    """Words and, in the same shape, flags for which of them are defined; the others are don't-cares."""
 
     data: np.ndarray
     defined: np.ndarray
@@ -20,7 +20,7 @@ class Words:
         return cls(np.zeros(shape, dtype), np.zeros(shape, bool))
 
     @classmethod
-    def known(cls, data, dtype=np.uint16):
+    def of(cls, data, dtype=np.uint16):
         data = np.asarray(data).astype(dtype)
         return cls(data, np.ones(data.shape, bool))
 
@@ -38,22 +38,22 @@ class Words:
         return Words(self.data.reshape(*shape), self.defined.reshape(*shape))
 
     def padded(self, length):
-        """With zeros after the last axis' elements, up to a length."""
+        """Zero-padded to a length along the last axis."""
         fill = [(0, 0)] * (self.data.ndim - 1) + [(0, length - self.data.shape[-1])]
         return Words(np.pad(self.data, fill), np.pad(self.defined, fill, constant_values=True))
 
 
-class Kept(NamedTuple):
-    """The kept elements of a hash-encoded matrix, bank after bank, in a bank row after row, in a row by rising slot."""
+class SampledElements(NamedTuple):
+    """The selected elements of a hash-encoded matrix, ordered by bank, then row, then slot."""
 
-    row: np.ndarray  # position of the row among those processed
+    row: np.ndarray  # index of the row among those processed
     bank: np.ndarray
     slot: np.ndarray
     position: np.ndarray  # in its bank, counted from 0
 
     @classmethod
     def of(cls, bits):
-        """Those of ``bits`` [rows, banks, slots]."""
+        """The set bits of ``bits`` [rows, banks, slots]."""
         bank, row, slot = np.nonzero(bits.transpose(1, 0, 2))
         count = bits.sum(axis=(0, 2))
         return cls(row, bank, slot, np.arange(len(bank)) - np.repeat(np.cumsum(count) - count, count))
@@ -95,7 +95,7 @@ class Memories:
         return rows * 0 if mask == 0 else self.sizes.mask_base(mask) + rows
 
     def mask_bits(self, mask, rows, slots):
-        """Bits of rows of a mask, [rows, banks, slots]; those of higher slots are left out."""
+        """Bits of rows of a mask, [rows, banks, slots]; bits of higher slots are left out."""
         bits = self.mask[self.mask_row_numbers(mask, rows)]
         return bits.reshape(len(rows), self.sizes.n_banks, self.sizes.key_slots)[:, :, :slots]
 

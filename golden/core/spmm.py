@@ -1,4 +1,4 @@
-"""Sparse matrix times dense rows on the vector unit: the schedule of the non-zeros, the bits, the commands."""
+"""Sparse matrix times dense rows on the vector unit: schedule of the non-zeros, bit-exact results, commands."""
 
 from typing import NamedTuple
 
@@ -24,20 +24,20 @@ class Schedule(NamedTuple):
 
 
 def schedule(mask, engine, address, n_engines):
-    """Walk the non-zeros of each row, every engine its own by rising address.
+    """Schedule the non-zeros of each row: every engine processes its own by rising address.
 
     mask [n_rows, n_columns]; engine and address [n_columns] say where the row of values of each column is.
     """
     mask = np.asarray(mask, bool)
     order = np.lexsort((address, engine))
-    kept, owner = mask[:, order], np.asarray(engine)[order]
+    ordered, owner = mask[:, order], np.asarray(engine)[order]
     count = np.zeros((len(mask), n_engines), np.int64)
-    row, at = np.nonzero(kept)
+    row, at = np.nonzero(ordered)
     np.add.at(count, (row, owner[at]), 1)
     length = np.maximum(count.max(axis=1), 1)
     end = np.cumsum(length)
     begin = end - length
-    # The non-zeros come row by row and in a row engine by engine, so their rank within both is a running index.
+    # The non-zeros come row by row and in a row engine by engine, so a running index gives their rank within an engine.
     group_begin = (np.cumsum(count) - count.ravel())[row * n_engines + owner[at]]
     rank = np.arange(len(row)) - group_begin
     column = np.full((int(length.sum()), n_engines), -1, np.int64)

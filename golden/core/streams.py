@@ -1,6 +1,6 @@
-"""What a beat of the core's load and store streams holds, for every memory: LOAD, STORE and CTR.
+"""Formats of the beats of the load and store streams, for every memory: LOAD, STORE and CTR.
 
-A beat is ``row_word`` elements of 16 bits, element 0 in the lowest bits. What a memory does not fill is ignored in a
+A beat is ``row_word`` elements of 16 bits, element 0 in the lowest bits. Unused bits are ignored in a
 load and 0 in a store.
 """
 
@@ -37,12 +37,12 @@ def n_load_beats(command, sizes):
     }.get(command.function, 1)
 
 
-def load(memories, command, beats, known):
-    """Put beats [n, row_word] into a memory, or the token list into ``known``."""
+def load(memories, command, beats, state):
+    """Put beats [n, row_word] into a memory, or the token list into ``state``."""
     sizes, n_rows, function = memories.sizes, command.n_rows, command.function
     rows = np.arange(n_rows)
     if function == Memory.ROWS:
-        words = Words.known(beats.reshape(n_rows, -1))
+        words = Words.of(beats.reshape(n_rows, -1))
         memories.write_rows(command.destination, command.destination_stride, rows, words)
     elif function in (Memory.WEIGHTS, Memory.VALUES):
         memory, lanes = {
@@ -50,20 +50,20 @@ def load(memories, command, beats, known):
             Memory.VALUES: (memories.vmem, sizes.simd_lanes),
         }[function]
         words = beats.reshape(n_rows, sizes.n_banks, -1)[:, :, :lanes].transpose(1, 0, 2)
-        memory[:, command.bank_address + rows] = Words.known(words)
+        memory[:, command.bank_address + rows] = Words.of(words)
     elif function in (Memory.SCORES, Memory.PROBABILITIES):
         memory = memories.scores if function == Memory.SCORES else memories.probabilities
-        memory[:, command.destination + rows] = Words.known(beats[:, : sizes.n_banks].T)
+        memory[:, command.destination + rows] = Words.of(beats[:, : sizes.n_banks].T)
     elif function == Memory.MASK:
         bits = unpack_bits(beats.reshape(n_rows, -1), sizes.n_banks * sizes.key_slots)
-        memories.mask[memories.mask_row_numbers(command.mask_out, rows)] = Words.known(bits, bool)
+        memories.mask[memories.mask_row_numbers(command.mask_out, rows)] = Words.of(bits, bool)
     elif function == Memory.TOKENS:
-        known.tokens = [int(row) & ((1 << sizes.token_width) - 1) for row in beats[:, 0]]
+        state.tokens = [int(row) & ((1 << sizes.token_width) - 1) for row in beats[:, 0]]
     elif function == Memory.MASS:
-        memories.mass[rows] = Words.known(beats[:, 0])
+        memories.mass[rows] = Words.of(beats[:, 0])
 
 
-def store(memories, command, known):
+def store(memories, command, state):
     """The beats that a STORE sends, as :class:`Words` [n, row_word]; those of counters are the core's."""
     sizes, n_rows, function = memories.sizes, command.n_rows, command.function
     rows = np.arange(n_rows)
@@ -80,11 +80,11 @@ def store(memories, command, known):
         return Words(words.data.T, words.defined.T).padded(sizes.row_word)
     if function == Memory.MASS:
         return memories.mass[rows].reshape(-1, 1).padded(sizes.row_word)
-    return Words.known(np.array([len(known.tokens), *known.tokens])[:, None]).padded(sizes.row_word)
+    return Words.of(np.array([len(state.tokens), *state.tokens])[:, None]).padded(sizes.row_word)
 
 
 class TokenCompare:
-    """CTR: beats of a latent to the rows of the tokens that changed. With the rule ``last`` it keeps a latent."""
+    """CTR: finds the tokens of a latent that changed. With reference ``last`` it stores a latent."""
 
     def __init__(self, sizes):
         self.sizes = sizes

@@ -1,9 +1,9 @@
-"""What the core computes on rows beside the array: SOFTMAX, SPMM, ELEMENTWISE and LAYER_NORM."""
+"""Row operations of the core outside the array: SOFTMAX, SPMM, ELEMENTWISE and LAYER_NORM."""
 
 import numpy as np
 
 from golden.arith.elementwise import elementwise as lane_operation
-from golden.core.memories import Kept, Words
+from golden.core.memories import SampledElements, Words
 from golden.core.spmm import spmm as spmm_rows
 from golden.spec.commands import Elementwise
 from golden.spec.formats import FP16
@@ -18,10 +18,10 @@ __all__ = ["elementwise", "layer_norm", "softmax", "spmm"]
 
 
 def _encoded(memory, first, bits):
-    """A hash-encoded matrix as dense rows [rows, banks * slots]; what is not kept is 0."""
-    kept = Kept.of(bits)
-    dense = Words.known(np.zeros(bits.shape))
-    dense[kept.row, kept.bank, kept.slot] = memory[kept.bank, first + kept.position]
+    """A hash-encoded matrix as dense rows [rows, banks * slots]; unsampled elements are 0."""
+    sampled = SampledElements.of(bits)
+    dense = Words.of(np.zeros(bits.shape))
+    dense[sampled.row, sampled.bank, sampled.slot] = memory[sampled.bank, first + sampled.position]
     return dense.reshape(_flat(bits).shape)
 
 
@@ -31,28 +31,28 @@ def _flat(bits):
 
 
 def softmax(memories, command, rows, bits):
-    """Probabilities of the kept scores of each row; with make_mask the bits of those that theta keeps, their mass."""
+    """Probabilities of the sampled scores; with make_mask also the bits of those >= theta and the retained mass."""
     enable = _flat(bits)
     scores = _encoded(memories.scores, command.source, bits)
-    factor = memories.mass[rows] if command.has("use_mass") else Words.known(np.full(len(rows), FP16.one))
+    factor = memories.mass[rows] if command.has("use_mass") else Words.of(np.full(len(rows), FP16.one))
     result = softmax_rows(scores.data, enable, command.scale, command.theta, factor.data)
     is_defined = scores.defined.all(axis=1) & factor.defined
 
-    kept = Kept.of(bits)
-    where = (kept.row, kept.bank, kept.slot)
-    values = Words(result.values.reshape(bits.shape)[where], is_defined[kept.row])
-    memories.probabilities[kept.bank, command.destination + kept.position] = values
+    sampled = SampledElements.of(bits)
+    where = (sampled.row, sampled.bank, sampled.slot)
+    values = Words(result.values.reshape(bits.shape)[where], is_defined[sampled.row])
+    memories.probabilities[sampled.bank, command.destination + sampled.position] = values
     if command.has("make_mask"):
         sizes = memories.sizes
         whole = np.zeros((len(rows), sizes.n_banks, sizes.key_slots), bool)
         whole[:, :, : bits.shape[2]] = result.keep.reshape(bits.shape)
         whole = _flat(whole)
-        # Bits that were not walked are 0, whatever the scores are.
-        known = np.broadcast_to(is_defined[:, None], whole.shape).copy()
-        walked = np.zeros((len(rows), sizes.n_banks, sizes.key_slots), bool)
-        walked[:, :, : bits.shape[2]] = bits
-        known |= ~_flat(walked)
-        memories.mask[memories.mask_row_numbers(command.mask_out, rows)] = Words(whole, known)
+        # Bits of unsampled elements are 0, whatever the scores are.
+        bits_defined = np.broadcast_to(is_defined[:, None], whole.shape).copy()
+        scanned = np.zeros((len(rows), sizes.n_banks, sizes.key_slots), bool)
+        scanned[:, :, : bits.shape[2]] = bits
+        bits_defined |= ~_flat(scanned)
+        memories.mask[memories.mask_row_numbers(command.mask_out, rows)] = Words(whole, bits_defined)
         memories.mass[rows] = Words(result.retained_mass, is_defined)
     return {}
 

@@ -1,4 +1,4 @@
-"""Arrays from a .npy or .npz file that anyone may have made or damaged."""
+"""Reading of untrusted .npy and .npz files."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def read_arrays(path):
             if not isinstance(content, np.lib.npyio.NpzFile):
                 return content
             arrays = {name: content[name] for name in content.files}
-        # NumPy tells of damaged files with a dozen kinds of exception, among them TokenError and MemoryError.
+        # NumPy reports damaged files with a dozen kinds of exception, among them TokenError and MemoryError.
         except Exception as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ValueError(f"{str(path)!r} is not a .npy or .npz file of plain arrays: {reason}") from None

@@ -1,4 +1,4 @@
-"""Programs for the core: commands by name, matrices put where the commands find them, results found again.
+"""Assembler for the core: commands as methods, allocation of matrices, access to results.
 
     program = Program(sizes)
     x = program.load_rows(tokens)                                  # [n, dim] numbers or FP16 words
@@ -6,14 +6,14 @@
     keys = program.project_keys(x, program.load_weights(w_key), multiplier=13)
     values = program.project_values(x, program.load_weights(w_value), multiplier=13)
     program.load_mask(np.ones((1, n)), multiplier=13)              # mask 0: its row serves all rows
-    kept = program.softmax(program.sddmm(query, keys), scale=d**-0.5, theta=2**-9, mask_out=1)
-    output = program.store_rows(program.spmm(kept, values))
+    attention = program.softmax(program.sddmm(query, keys), scale=d**-0.5, theta=2**-9, mask_out=1)
+    output = program.store_rows(program.spmm(attention, values))
     run = Core(sizes).execute(program.commands, program.load_beats)
     output.of(run)                                                 # [n, d] FP16 words
 
-Every method gives a handle, which says where something is, to the methods that use it. Memory is handed out from
-address 0 on; ``at`` or ``into`` say otherwise, and nothing is ever handed out twice. No method checks what the core
-checks: a program may be wrong on purpose.
+Methods return handles (locations of matrices), which other methods take as operands. Memory is allocated from
+address 0 on, unless ``at`` or ``into`` give an address, and never freed. The core's own checks are not repeated here,
+so that illegal programs can be built for tests.
 """
 
 from dataclasses import replace
@@ -32,7 +32,7 @@ __all__ = ["Banked", "Encoded", "Matrix", "Program", "Stored", "Weights"]
 
 
 class Program(DataProgram):
-    """Commands and what they take from the load stream."""
+    """Commands and their load beats."""
 
     def clear(self, counters=False):
         self.issue(Opcode.CLEAR, function=int(counters))
@@ -84,7 +84,7 @@ class Program(DataProgram):
         return self._project(Projection.VALUES, "vmem", self.sizes.simd_lanes, matrix, weights, multiplier, at)
 
     def sddmm(self, query, keys, mask=0, gated=False, at=None):
-        """Scores of the rows of ``query`` with the keys that a mask keeps."""
+        """Scores of the rows of ``query`` with the keys selected by a mask."""
         first = self.place("scores", query.n_rows * self.sizes.slots_of(keys.n_rows), at)
         self.issue(
             Opcode.SDDMM,
@@ -100,7 +100,7 @@ class Program(DataProgram):
         return Encoded(first, query.n_rows, keys.n_rows, mask, gated)
 
     def softmax(self, scores, scale, theta=0, mask_out=None, use_mass=False, at=None):
-        """Probabilities of scores. ``mask_out`` makes a mask of those of theta or more, and the masses of the rows."""
+        """Probabilities of scores. ``mask_out`` makes the mask of those >= theta, and the retained mass."""
         first = self.place("probabilities", scores.n_rows * self.sizes.slots_of(scores.n_keys), at)
         self.issue(
             Opcode.SOFTMAX,
@@ -142,7 +142,7 @@ class Program(DataProgram):
     def elementwise(self, function, matrix, second=None, gated=False, into=None):
         """An operation of :class:`golden.spec.commands.Elementwise`, also by name.
 
-        ``second`` may have one row, which is for all rows.
+        ``second`` may have a single row, which is then used for all rows.
         """
         function = Elementwise[function.upper()] if isinstance(function, str) else function
         second = second or Matrix(0, 0, 0, 0)

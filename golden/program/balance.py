@@ -1,4 +1,4 @@
-"""``python -m golden balance``: which multiplier spreads the non-zeros of given masks best over the banks."""
+"""``python -m golden balance``: finds the multiplier that best balances given masks over the banks."""
 
 import numpy as np
 from tabulate import tabulate
@@ -7,7 +7,7 @@ from golden.program.arrays import read_arrays
 from golden.units.hash_bank_mapper import search_multiplier
 
 MOST_BANKS, MOST_COLUMNS = 1024, 65536
-"""More is out of reach of a search that tries every multiplier."""
+"""Limits of an exhaustive search over all multipliers."""
 
 
 def add_arguments(parser):
@@ -23,7 +23,7 @@ def add_arguments(parser):
 
 
 def run(options):
-    """Print the best multipliers with their metrics; raises ``ValueError`` for what is no mask or no legal option."""
+    """Print the best multipliers with their metrics; raises ``ValueError`` for illegal masks or options."""
     if not 1 <= options.banks <= MOST_BANKS or options.banks & (options.banks - 1):
         raise ValueError(f"--banks must be a power of two from 1 to {MOST_BANKS}, not {options.banks}")
     for name, low in (("run-ahead", 0), ("best", 1)):

@@ -1,4 +1,4 @@
-"""Programs that move data: handles to what lies in the core's memories, loads and stores."""
+"""Programs that move data: handles of data in the core's memories, loads and stores."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ class Banked:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Scores or probabilities of the elements that a mask keeps."""
+    """Scores or probabilities of the elements selected by a mask."""
 
     first: int
     n_rows: int
@@ -55,7 +55,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Stored:
-    """What a STORE sends: the number of its command, and how to read its beats."""
+    """The result of a STORE: the number of its command, and the function that decodes its beats."""
 
     command: int
     read: object
@@ -71,12 +71,14 @@ class Stored:
     def _beats(self, run):
         chosen = run.store.command == self.command
         if not chosen.any():
-            raise ValueError(f"command {self.command} stored nothing: it was refused, or dropped after another one was")
+            raise ValueError(
+                f"command {self.command} stored nothing: it was refused, or dropped after an earlier refusal"
+            )
         return chosen
 
 
 class DataProgram:
-    """Commands and what they take from the load stream; here those that move data."""
+    """Commands and their load beats; this class has the transfers."""
 
     def __init__(self, sizes):
         check_sizes(sizes)
@@ -100,7 +102,7 @@ class DataProgram:
         return [stored.of(run) for stored in self.stored]
 
     def split(self, values, last):
-        """What each STORE sent, from the beats [n, row_word] of a run in which none was refused, and their marks."""
+        """What each STORE sent, from the beats [n, row_word] of a run without refusals, and their ``last`` bits."""
         ends = np.flatnonzero(last) + 1
         parts = np.split(np.asarray(values), ends)[: len(ends)]
         return [stored.read(part) for stored, part in zip(self.stored, parts, strict=True)]
@@ -130,7 +132,7 @@ class DataProgram:
         self.append(Command(opcode=opcode, flags=bits, **values), beats)
 
     def place(self, memory, length, at=None):
-        """The first of ``length`` words of a memory that nothing else was given."""
+        """Allocate ``length`` words of a memory: the first one."""
         first = self._free[memory] if at is None else at
         self._free[memory] = max(self._free[memory], first + length)
         return first
@@ -140,7 +142,7 @@ class DataProgram:
         return default_multiplier(max(n, self.sizes.n_banks)) if multiplier is None else multiplier
 
     def matrix(self, n_rows, n, at=None):
-        """Room for rows in IMEM, one right after the other."""
+        """Allocate contiguous rows in IMEM."""
         stride = words_for(n, self.sizes.row_word)
         return Matrix(self.place("imem", n_rows * stride, at), stride, n_rows, n)
 
@@ -189,14 +191,14 @@ class DataProgram:
         """The token list."""
         self._load_words(Memory.TOKENS, np.asarray(rows, np.int64).reshape(-1, 1))
 
-    def load_mass(self, masses):
-        """The kept mass of each row."""
-        self._load_words(Memory.MASS, placement.fp16_words(masses).reshape(-1, 1))
+    def load_mass(self, mass):
+        """The retained mass of each row."""
+        self._load_words(Memory.MASS, placement.fp16_words(mass).reshape(-1, 1))
 
-    def load_kept(self, matrix, mask, number, memory=Memory.SCORES, multiplier=None, at=None):
-        """Scores or probabilities [rows, keys] that ``mask`` keeps, the one that the core has as ``number``."""
+    def load_sampled(self, matrix, mask, number, memory=Memory.SCORES, multiplier=None, at=None):
+        """Scores or probabilities [rows, keys] selected by ``mask``, which is mask ``number`` of the core."""
         multiplier = self.multiplier(np.shape(mask)[1], multiplier)
-        words = placement.encode_kept(matrix, mask, self.sizes, multiplier)
+        words = placement.encode_sampled(matrix, mask, self.sizes, multiplier)
         first = self.place(Memory(memory).name.lower(), len(words), at)
         self._load_words(memory, words, destination=first)
         return Encoded(first, *np.shape(mask), number, gated=False)
@@ -216,8 +218,8 @@ class DataProgram:
             source=matrix,
         )
 
-    def store_kept(self, encoded, n_words, memory=Memory.PROBABILITIES):
-        """Words of SCORES or PROBABILITIES, [n_words, banks], for :func:`golden.program.placement.decode_kept`."""
+    def store_sampled(self, encoded, n_words, memory=Memory.PROBABILITIES):
+        """Words of SCORES or PROBABILITIES, [n_words, banks], for :func:`golden.program.placement.decode_sampled`."""
         return self._store(memory, lambda beats: beats[:, : self.sizes.n_banks], n_rows=n_words, source=encoded.first)
 
     def store_mask(self, number, n_rows, n_keys, multiplier=None):

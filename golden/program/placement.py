@@ -1,4 +1,4 @@
-"""How matrices lie in the core's memories: from matrices to beats of the load stream, and from store beats back."""
+"""Layout of matrices in the core's memories: matrices to load beats, and store beats to matrices."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from golden.units.hash_bank_mapper import BankMap
 __all__ = [
     "banked_beats",
     "column_map",
-    "decode_kept",
-    "encode_kept",
+    "decode_sampled",
+    "encode_sampled",
     "fp16_words",
     "mask_beats",
     "mask_bits",
@@ -35,7 +35,7 @@ def _padded(array, length, axis=-1):
 
 
 def column_map(sizes, n_columns, multiplier):
-    """The map of n_columns keys into banks: slots without a key are not in range."""
+    """The map of n_columns keys to banks; slots without a key are out of range."""
     full = run_time_map(sizes, n_columns, multiplier)
     return BankMap(n_columns=n_columns, n_banks=sizes.n_banks, multiplier=full.multiplier)
 
@@ -92,13 +92,13 @@ def mask_of_beats(beats, sizes, n_columns, multiplier):
     return bitmap_to_mask(bits, column_map(sizes, n_columns, multiplier))
 
 
-def encode_kept(matrix, mask, sizes, multiplier):
-    """The kept elements of a matrix [rows, columns] as words of SCORES or PROBABILITIES: [words, banks]."""
+def encode_sampled(matrix, mask, sizes, multiplier):
+    """The selected elements of a matrix [rows, columns] as words of SCORES or PROBABILITIES: [words, banks]."""
     mask = np.asarray(mask, bool)
     return encode(mask, fp16_words(matrix), column_map(sizes, mask.shape[1], multiplier)).values.T
 
 
-def decode_kept(words, mask, sizes, multiplier):
+def decode_sampled(words, mask, sizes, multiplier):
     """The matrix [rows, columns] of words of SCORES or PROBABILITIES [words, banks or more]; zeros outside the mask."""
     mask = np.asarray(mask, bool)
     bank_map = column_map(sizes, mask.shape[1], multiplier)

@@ -11,7 +11,7 @@ __all__ = ["BitonicSorterParameters"]
 class BitonicSorterParameters(Parameters):
     n: int = power_of_two(16, low=2, high=128, doc="keys a vector")
     key_width: int = integer(8, low=1, high=64, doc="bits a key")
-    payload_width: int = integer(8, low=0, high=64, doc="bits that travel with each key; 0 = keys only")
+    payload_width: int = integer(8, low=0, high=64, doc="payload bits of each key; 0 = keys only")
     signed: bool = flag(False, doc="keys in two's complement")
     descending: bool = flag(False, doc="largest key first")
     stable: bool = flag(False, doc="equal keys keep their order (the index is the tie-break)")

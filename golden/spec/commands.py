@@ -1,6 +1,6 @@
 """The command set of the core: its one definition, from which decoder, checks, assembler and documents are made.
 
-``COMMANDS``, at the end, is the table: a row says all of a command but its arithmetic.
+``COMMANDS``, at the end, is the table: a row defines everything of a command except its arithmetic.
 """
 
 import enum
@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Field:
-    """Where a field lies in a command: 32-bit word, lowest bit, width; and what it says."""
+    """Position of a field in a command (32-bit word, lowest bit, width) and its meaning."""
 
     name: str
     word: int
@@ -53,18 +53,18 @@ FIELDS = (
     Field("opcode", 0, 0, 8, "what to do"),
     Field("function", 0, 8, 8, "which memory, which element-wise operation, or which kind of projection"),
     Field("flags", 0, 16, 8, "options, one bit each"),
-    Field("mask", 0, 24, 4, "mask to work under; 0 is the one row that serves all rows"),
+    Field("mask", 0, 24, 4, "mask of the command; mask 0 has a single row, used for all rows"),
     Field("mask_out", 0, 28, 4, "mask to write"),
     Field("n_rows", 1, 0, 16, "rows; for memories without rows, words or entries"),
     Field("n_in", 1, 16, 16, "elements of a row that is read"),
     Field("n_out", 2, 0, 16, "elements of a row that is written, or number of keys"),
     Field("multiplier", 2, 16, 16, "k of the hash; bit 0 is taken as 1"),
-    Field("source", 3, 0, 16, "first word of what is read"),
-    Field("source_stride", 3, 16, 16, "words from row to row of it"),
+    Field("source", 3, 0, 16, "first word of the first operand"),
+    Field("source_stride", 3, 16, 16, "words from row to row of the first operand"),
     Field("source_2", 4, 0, 16, "first word of the second operand"),
-    Field("source_2_stride", 4, 16, 16, "words from row to row of it"),
-    Field("destination", 5, 0, 16, "first word of what is written"),
-    Field("destination_stride", 5, 16, 16, "words from row to row of it"),
+    Field("source_2_stride", 4, 16, 16, "words from row to row of the second operand"),
+    Field("destination", 5, 0, 16, "first word of the result"),
+    Field("destination_stride", 5, 16, 16, "words from row to row of the result"),
     Field("bank_address", 6, 0, 16, "first word of weights, keys or values in their banks"),
     Field("theta", 6, 16, 16, "threshold: FP16"),
     Field(
@@ -76,7 +76,7 @@ COMMAND_WIDTH = 32 * WORDS
 
 
 class Documented(enum.IntEnum):
-    """Numbers that say what they mean: each has a ``doc``."""
+    """Enumeration whose members have a ``doc``."""
 
     def __new__(cls, value, doc):
         member = int.__new__(cls, value)
@@ -86,12 +86,15 @@ class Documented(enum.IntEnum):
 
 
 class Opcode(Documented):
-    CLEAR = 1, "forget the error; with function 1 set the counters to zero as well"
+    CLEAR = 1, "clear the error; with function 1 also the counters"
     LOAD = 2, "n_rows rows, words or entries from the load stream into a memory"
     STORE = 3, "n_rows rows, words or entries of a memory to the store stream"
     MATMUL = 4, "rows times the weights in the banks"
-    PROJECT = 5, "the same for all tokens in hash order, through the aligner into the banks of keys or values"
-    SDDMM = 6, "scores of the rows with the keys that the mask keeps"
+    PROJECT = (
+        5,
+        "rows times weights for all tokens, in hash order, through the aligner into the banks of keys or values",
+    )
+    SDDMM = 6, "scores of the rows with the keys selected by the mask"
     SOFTMAX = 7, "probabilities of scores under a mask"
     SPMM = 8, "probabilities times the values in the banks"
     ELEMENTWISE = 9, "one operation on every element of one or two matrices"
@@ -100,12 +103,12 @@ class Opcode(Documented):
 
 
 class Unit(Documented):
-    """What executes a command; CLEAR is the controller's own."""
+    """The unit that executes a command; CLEAR is executed by the controller."""
 
     ARRAY = 0, "the dot-product units"
     SOFTMAX = 1, "the softmax unit"
     VECTOR = 2, "the vector unit and the layer-norm unit"
-    LOAD_STORE = 3, "the load and store streams; it works alone"
+    LOAD_STORE = 3, "the load and store streams; it runs alone"
 
 
 class Memory(Documented):
@@ -136,8 +139,8 @@ class Elementwise(Documented):
     SUB = VectorOp.SUB, "a - b"
     ABS_DIFF = VectorOp.ABS_DIFF, "|a - b|"
     MUL = VectorOp.MUL, "a * b"
-    MAX = VectorOp.MAX, "the larger one; a NaN loses"
-    MIN = VectorOp.MIN, "the smaller one; a NaN loses"
+    MAX = VectorOp.MAX, "the larger one; a number wins over NaN"
+    MIN = VectorOp.MIN, "the smaller one; a number wins over NaN"
     EXP = VectorOp.EXP, "e**a, to 1 ulp"
     RECIPROCAL = VectorOp.RECIPROCAL, "1 / a, to 1 ulp"
     RSQRT = VectorOp.RSQRT, "1 / sqrt(a), to 1 ulp"
@@ -152,7 +155,7 @@ FLAGS = {"gated": 1, "bias": 2, "make_mask": 4, "use_mass": 8, "restart": 16}
 FLAG_DOC = {
     "gated": "only the rows of the token list, in its order",
     "bias": "the weights have one more beat, whose lane 0 is added",
-    "make_mask": "write mask_out, the elements that are theta or more, and the mass that each row keeps",
+    "make_mask": "write mask_out, the elements >= theta, and the retained mass of each row",
     "use_mass": "multiply each row with its retained mass",
     "restart": "every token counts as changed",
 }
@@ -219,7 +222,7 @@ assert [item.name for item in FIELDS] == [item.name for item in fields(Command)]
 
 _TOKENS, _DIM, _HEAD, _ANY = (1, "max_tokens"), (1, "max_dim"), (1, "max_head_dim"), (1, None)
 _WEIGHTS = Words("wmem", "bank_address", (RoundUp("n_in", "n_lanes", flag="bias"), RoundUp("n_out", "n_banks")))
-"""Bounds, lengths and operands that several commands have."""
+"""Bounds, lengths and operands shared by several commands."""
 
 
 def _transfer(opcode, memory, bounds, **operands):
@@ -356,7 +359,7 @@ def forms_of(opcode):
 
 
 def form_of(command):
-    """The row of the table that a command follows; None if there is none for its opcode and function."""
+    """The row of the table for a command; None if there is none for its opcode and function."""
     return next((form for form in forms_of(command.opcode) if form.has_function(command.function)), None)
 
 

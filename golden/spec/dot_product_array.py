@@ -19,7 +19,7 @@ class DpuSliceParameters(DotProductUnitParameters):
     format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="of query and key")
     n_slots: int = integer(16, low=1, high=MAX_SLOTS, doc="bits of a unit's part of a mask: columns divided by units")
     max_beats: int = integer(
-        2, low=1, high=MAX_BEATS, doc="beats a dot product, at most: head dimension divided by lanes"
+        2, low=1, high=MAX_BEATS, doc="largest number of beats a dot product: head dimension divided by lanes"
     )
     weight_depth: int | None = integer(
         None,

@@ -10,15 +10,15 @@ __all__ = [
     "DEFAULT_MAX_TERMS",
     "MAX_ALIGN_WIDTH",
     "MIN_ALIGN_WIDTH",
-    "REFERENCE_ONES",
+    "ALIGNMENT_SLACK_BITS",
     "DotProductUnitParameters",
 ]
 
 DEFAULT_ALIGN_WIDTH, MIN_ALIGN_WIDTH, MAX_ALIGN_WIDTH = 27, 17, 40
 DEFAULT_MAX_TERMS = 1 << 14
 
-REFERENCE_ONES = 2
-"""Lowest bits of an alignment exponent that are ones, so that they need not be searched."""
+ALIGNMENT_SLACK_BITS = 2
+"""Low bits of the alignment exponent that are always ones, which shortens the search for the maximum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +52,10 @@ class DotProductUnitParameters(Parameters):
 
     @property
     def window_width(self):
-        """The alignment width that counts."""
+        """The effective alignment width."""
         return self.align_width or DEFAULT_ALIGN_WIDTH
 
     @property
     def term_limit(self):
-        """The terms that count."""
+        """The effective maximum number of terms."""
         return self.max_terms or DEFAULT_MAX_TERMS

@@ -77,7 +77,7 @@ class PositiveFormat:
 
     @property
     def text(self):
-        """What a word means, for documents."""
+        """The meaning of a word, for documents."""
         fraction, exponent = f"{self.fraction_width - 1}:0", f"{self.width - 1}:{self.fraction_width}"
         return f"(1 + bits {fraction} / 2**{self.fraction_width}) * 2**(bits {exponent} - {self.bias})"
 
@@ -91,7 +91,7 @@ FORMATS = {fmt.name: fmt for fmt in (FP16, BF16, FP32)}
 """The formats of the hardware, by name."""
 
 OPERAND_FORMATS = (FP16.name, BF16.name)
-"""Formats of what the units compute with; the first one is the default. FP32 is only a format of results."""
+"""Formats of operands; the first one is the default. FP32 is only a format of results."""
 
 
 def float_format(name):

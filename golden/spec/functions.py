@@ -1,9 +1,9 @@
-"""What the function units look up: exponential, reciprocal, reciprocal square root and GELU, for each format.
+"""Look-up tables of the function units: exponential, reciprocal, reciprocal square root and GELU, for each format.
 
-GELU, with ``m`` in [1, 2) the significand and ``2**e`` the power of two of an argument's magnitude a, is even but for
-half of the argument: ``x * Phi(x) = x / 2 + a * (Phi(a) - 1/2)``. Up to 2 the tables hold the even part, divided by
-``2**e``. From 2 on they hold ``a * Phi(-a)``, which falls to nothing, divided by 2; it is what is left of a negative
-argument, and what a positive one lacks.
+GELU, with ``m`` in [1, 2) the significand and ``2**e`` the power of two of an argument's magnitude a, is even apart
+from half of the argument: ``x * Phi(x) = x / 2 + a * (Phi(a) - 1/2)``. Up to 2 the tables hold the even part, divided
+by ``2**e``. From 2 on they hold ``a * Phi(-a)``, which tends to 0, divided by 2: the magnitude of the result for a
+negative argument, and the deficit from x for a positive one.
 """
 
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ __all__ = [
 ]
 
 GELU_OCTAVES = 12
-"""Octaves below 2 that have lines; smaller arguments give half of the argument."""
+"""Octaves below 2 that have lines; smaller arguments x give x / 2."""
 GELU_FRACTION = 17
-"""Fraction bits of what is looked up, after the line."""
+"""Fraction bits of the looked-up values, after interpolation."""
 GELU_TAIL_INDEX_WIDTH = 6
 """Bits of the fraction that choose the constant for arguments from 4 on."""
 
 
 @dataclass(frozen=True)
 class ExponentialTables:
-    """What exp needs besides its format: ``e**x = 2**(x * log2(e))``, the integer part gives the exponent."""
+    """Constants of exp for one format: ``e**x = 2**(x * log2(e))``, the integer part gives the exponent."""
 
     power: LinearTable
     """2**f for f in [0, 1), fitted half a unit above f: the product is truncated, and so is its negative."""
@@ -42,11 +42,11 @@ class ExponentialTables:
     log2e_digits: tuple[tuple[int, int], ...]
     """log2(e) * 2**product_fraction as signed powers of two."""
     product_fraction: int = 14
-    """Fraction bits of significand * log2(e) that are kept."""
+    """Fraction bits of significand * log2(e) after truncation."""
     guard: int = 3
-    """Fraction bits that the addends of that product have beyond those that are kept."""
+    """Guard bits of the addends of that product, below these fraction bits."""
     product_bias: int = 2
-    """What is added at the last of the guard bits, for what the addends have lost."""
+    """Constant added at the last guard bit, to compensate for the truncation of the addends."""
 
     def addends(self, fraction_width):
         """``[(sign, shift), ...]``: the product is the sum of the significands shifted left (right if negative)."""
@@ -55,7 +55,7 @@ class ExponentialTables:
 
 @dataclass(frozen=True)
 class GeluTables:
-    """What GELU looks up for one format."""
+    """Tables of GELU for one format."""
 
     even: tuple[LinearTable, ...]
     """``a * (Phi(a) - 1/2) / 2**e`` for e from 1 - GELU_OCTAVES to 0."""
@@ -88,6 +88,6 @@ def reciprocal_root_table(fmt):
 
 @cache
 def gelu_tables(fmt):
-    """The tables of GELU for a format. Lines are rounded down, so that they are fitted half a last place up."""
+    """The tables of GELU for a format. Lines are rounded down, so they are fitted half a last place higher."""
     content = read_for("gelu", fmt)
     return GeluTables(tuple(map(line, content["even"])), line(content["rest"]), tuple(content["tail"]))

@@ -1,4 +1,4 @@
-"""Parameters of the maps from columns to banks, and the multiplier that is used where none is given."""
+"""Parameters of the maps from columns to banks, and the default multiplier."""
 
 from dataclasses import dataclass
 

@@ -9,9 +9,9 @@ from golden.spec.parameters import Parameters, integer
 from golden.spec.tables import line, read
 
 MAX_ELEMENTS = 1 << 12
-"""Elements of a row up to which the widths suffice."""
+"""Largest number of elements of a row for which the widths suffice."""
 COUNT_FRACTION = 11
-"""Fraction bits of the number of elements as a significand in [1, 2): all there are."""
+"""Fraction bits of the number of elements as a significand in [1, 2), exact."""
 FRAME_FRACTION = 32
 """Fraction bits of a deviation in the frame, in which the row's range is from 1/4 to 1/2."""
 DEVIATION_WIDTH = 14
@@ -19,21 +19,21 @@ DEVIATION_WIDTH = 14
 SQUARE_FRACTION = 32
 """Fraction bits of the squares that are summed."""
 SUM_WIDTH = 15
-"""Bits of the sum of squares that are multiplied with the reciprocal of the number of elements."""
+"""Significant bits of the sum of squares for its product with the reciprocal of the number of elements."""
 RECIPROCAL_FRACTION = 14
 """Fraction bits of that reciprocal, in [1, 2)."""
 EPSILON = PositiveFormat(12, 6, 48)
 """How epsilon is encoded."""
 SPREAD_FRACTION = 14
-"""Fraction bits of the square of the number of elements' significand that are multiplied with epsilon."""
+"""Fraction bits of the squared significand of the number of elements, for its product with epsilon."""
 VARIANCE_WIDTH = 18
 """Bits of both addends of the variance."""
 ROOT_ARGUMENT = 13
-"""Fraction bits of the variance that its reciprocal root depends on."""
+"""Fraction bits of the argument of the reciprocal root."""
 ROOT_FRACTION = 14
 """Fraction bits of that root, in [1, 2)."""
 PRODUCT_DROPPED, PRODUCT_CENTRE = 10, 4
-"""Columns that the multiplier of deviation and root leaves out, and what is added for them."""
+"""Columns omitted by the multiplier of deviation and root, and the constant that compensates for them."""
 
 PRODUCT_FRACTION = DEVIATION_WIDTH + ROOT_FRACTION + 1 - PRODUCT_DROPPED
 """Fraction bits of their product, which is below 1."""
@@ -60,11 +60,11 @@ class LayerNormUnitParameters(LanesParameters):
 
 @cache
 def reciprocal_table():
-    """2 / (1 + f), rounded down: fitted half a last place up."""
+    """2 / (1 + f), rounded down, so fitted half a last place higher."""
     return line(read("layer_norm_reciprocal"))
 
 
 @cache
 def root_table():
-    """2 / sqrt(m) for m in [1, 2) and [2, 4), fitted half a unit above m, which was rounded down, and half one up."""
+    """2 / sqrt(m) for m in [1, 2) and [2, 4), fitted half a unit higher in m (rounded down) and in the result."""
     return line(read("layer_norm_root"))

@@ -1,4 +1,4 @@
-"""Limits that several blocks have."""
+"""Limits shared by several blocks."""
 
 MAX_INPUT_BITS = (1 << 16) - 2
 """Amaranth numbers the input bits of a module, clock and reset included, with 16 bits."""
@@ -7,10 +7,10 @@ MAX_SLOTS = 1 << 12
 """Beats of a row, or bits of a bank's part of a mask row."""
 
 MAX_WORDS = 1 << 16
-"""Words of a memory of the core, whose addresses have 16 bits in a command."""
+"""Words of a memory of the core: addresses in a command have 16 bits."""
 
 MAX_BANKS = 64
-"""Banks of the core, and what each of them has: dot-product units, lanes of a unit, lanes of an engine."""
+"""Banks of the core; also lanes of a dot-product unit and of a SIMD engine."""
 
 MAX_RUN_AHEAD = 8
 """Rows that a dot-product unit may be ahead of the slowest one; the default as well."""

@@ -1,20 +1,20 @@
 """DSTAR's mixed precision (section 3.1): precisions, slices, levels of scale, and the keys by which slices are sorted.
 
 A quantised vector has 2, 4, 6 or 8 bits, two's complement, cut into slices of two bits: ``q = sum(slice[m] * 4**m)``,
-the top slice signed (-2 to 1), the others from 0 to 3. Its scale is ``2**exponent``; ``level`` counts the exponents
-that a tile may have from the coarsest one, ``exponent = finest_exponent - (n_levels - 1) + level``. Slice m weighs as
-much as the lowest slice of a vector ``2 * m`` levels coarser: its ``key`` is ``level - 2 * m + KEY_OFFSET``, which is
-what slices are sorted by, and a sum over slices with rising keys is shifted left by the difference of keys.
+the top slice signed (-2 to 1), the others from 0 to 3. Its scale is ``2**exponent``; ``level`` numbers the exponents
+of a tile from the smallest one, ``exponent = finest_exponent - (n_levels - 1) + level``. Slice m has the same
+weight as the lowest slice of a vector ``2 * m`` levels below: its ``key`` is ``level - 2 * m + KEY_OFFSET``, the sort
+key; a sum over slices with rising keys is shifted left by the difference of keys.
 """
 
 __all__ = ["CEILINGS", "FINEST_EXPONENTS", "GROUP", "KEY_OFFSET", "MAX_SLICES", "SLICE_WIDTH", "n_keys", "sum_width"]
 
 SLICE_WIDTH = 2
 GROUP = 4
-"""Slices that enter the array together."""
+"""Slices that enter the array in one clock."""
 MAX_SLICES = 4
 CEILINGS = (1, 7, 31, 127)
-"""The largest magnitude of 1, 2, 3 and 4 slices: symmetric, so that the negated value exists as well."""
+"""The largest magnitude of 1, 2, 3 and 4 slices: symmetric, so that negation does not overflow."""
 
 FINEST_EXPONENTS = (-15, 24)
 """The least and the largest finest exponent: beyond 24 all FP16 numbers are whole, beyond -15 none reaches one half."""
@@ -29,7 +29,7 @@ def n_keys(n_levels):
 
 
 def sum_width(n_channels, n_levels, weight_width=8):
-    """Bits of a sum over a tile of ``n_channels`` vectors that can overflow at no shift, whatever the data.
+    """Bits of a sum over a tile of ``n_channels`` vectors that no data can overflow.
 
     Each vector adds at most ``127 * 2**(weight_width - 1)`` in units of its own scale, and at most ``n_levels - 1``
     shifts follow its lowest slice. Before that slice it is cut off to at most ``128 / 4**m`` of a unit ``4**m`` times

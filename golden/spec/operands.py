@@ -1,4 +1,4 @@
-"""The vocabulary of the command table: what a command reads and writes, how far, and what must be there before.
+"""Operand types of the command table: what a command reads and writes, how far, and what must be valid before.
 
 :mod:`golden.spec.commands` has the table. Everything here is data: names of fields of a command, and names of sizes
 of a core (:class:`golden.spec.sizes.CoreSizes`).
@@ -15,15 +15,15 @@ DEPTH = {
     "scores": "omem_depth",
     "probabilities": "omem_depth",
 }
-"""The memories that are addressed in words, and the size that says how many words each of them, or its banks, has."""
+"""The memories that are addressed in words, and the parameter with the depth of each memory or of its banks."""
 
 
 @dataclass(frozen=True)
 class RoundUp:
-    """A factor of a length: the words that the elements of a field take, and one more with a flag."""
+    """A factor of a length: the words for the elements of a field, plus one if a flag is set."""
 
     field: str
-    divisor: str  # the size that says how many elements a word has: a power of two
+    divisor: str  # parameter with the elements of a word, a power of two
     flag: str | None = None
 
 
@@ -41,13 +41,13 @@ class Matrix:
     base: str
     elements: str
     n_rows: str | int = "n_rows"
-    chained: bool = False  # rows are handed over one by one to, or taken from, a command that works at the same time
+    chained: bool = False  # rows can be handed over one by one to or from another command of a chain
     stride_may_be_0: bool = False  # stride 0: one row for all rows; else it is at least the words of a row
     memory: str = field(default="imem", init=False)
 
     @property
     def stride(self):
-        """The field that says how many words lie from row to row."""
+        """The field with the words from row to row."""
         return f"{self.base}_stride"
 
     @property
@@ -66,7 +66,7 @@ class Words:
     base: str
     length: tuple  # of names of fields, RoundUp and Slots
     chained: bool = False
-    layout: tuple = ()  # fields that say where elements lie: equal in both commands where rows are handed over
+    layout: tuple = ()  # fields that determine the layout: equal in both commands of a hand-over
 
     @property
     def fields(self):
@@ -85,16 +85,16 @@ class Words:
 
 
 def encoded(memory, base):
-    """Scores or probabilities of the elements that a mask keeps, row after row; room for all of them is needed."""
+    """Scores or probabilities of the elements selected by a mask, row after row; space for all elements is required."""
     return Words(memory, base, ("n_rows", Slots("n_out")), chained=True, layout=("mask", "n_out"))
 
 
 @dataclass(frozen=True)
 class MaskRows:
-    """Rows of the mask whose number a field has; with ``flag``, only where that flag is set.
+    """Rows of the mask whose number is in a field; with ``flag``, only if that flag is set.
 
-    Read: they must be there; mask 0 has one row, which serves all rows. Written: they are there afterwards. Only a
-    transfer writes mask 0 (then n_rows is 1); a gated command leaves rows as they are, which must be there before.
+    Read: the rows must be valid; mask 0 has a single row, used for all rows. Written: the rows are valid afterwards.
+    Only a transfer writes mask 0 (then n_rows is 1); a gated command keeps the other rows, which must be valid before.
     """
 
     number: str
@@ -117,7 +117,7 @@ class MassRows:
 
 @dataclass(frozen=True)
 class TokenList:
-    """The token list: where it is read there must be one."""
+    """The token list: it must be valid if it is read."""
 
     flag: str | None = None
     memory: str = field(default="tokens", init=False)
@@ -153,7 +153,7 @@ class Form:
 
     @property
     def is_rowwise(self):
-        """Whether it makes each row of IMEM out of as many elements of the same row of one or more matrices."""
+        """Whether it computes each row of IMEM from the same row, of equal length, of one or more matrices."""
         operands = [*self.reads, *self.writes]
         return self.chained(self.reads) is not None and all(
             isinstance(operand, Matrix) and (operand.elements, operand.n_rows) == ("n_in", "n_rows")

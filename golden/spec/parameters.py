@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(frozen=True)
 class Kind:
-    """What values a parameter may take: the Python types, the test, the sentence, and how text becomes a value."""
+    """The legal values of a parameter: Python types, predicate, description, and the parser of text."""
 
     types: tuple[type, ...]
     accepts: Callable[[object], bool]
@@ -111,7 +111,7 @@ class Parameters:
 
     @classmethod
     def check_value(cls, name, value):
-        """Refuse a value that one parameter can never have."""
+        """Refuse a value that is illegal for one parameter whatever the others are."""
         kind = kind_of(cls.__dataclass_fields__[name])
         # bool is a subclass of int, yet True is no sensible number of lanes.
         if not isinstance(value, kind.types) or (isinstance(value, bool) and bool not in kind.types):

@@ -1,4 +1,4 @@
-"""The sizes of a core, each declared once, and what follows from them, for the model and for the hardware."""
+"""The parameters of a core, each declared once, and the sizes derived from them, for model and hardware."""
 
 from dataclasses import dataclass
 
@@ -39,10 +39,9 @@ def words_for(elements, word):
 
 
 class DerivedSizes:
-    """What follows from the sizes of a core; each property needs no other sizes than it reads.
+    """Sizes derived from the parameters of a core; each property depends only on the parameters it reads.
 
-    So the parameters of a part of the core, which have some of the sizes only, have the properties that follow from
-    these.
+    A part of the core, which has some of the parameters only, can use the properties derived from these.
     """
 
     n_banks: int
@@ -59,7 +58,7 @@ class DerivedSizes:
 
     @property
     def row_part(self):
-        """Elements of a word of IMEM that can be written alone: a bank. Dense products write groups of n_banks."""
+        """Elements of the smallest writable part of a word of IMEM (a bank): dense products write groups of n_banks."""
         return min(self.row_word // self.n_banks, self.n_banks, self.simd_lanes)
 
     @property
@@ -118,7 +117,7 @@ class DerivedSizes:
 
 @dataclass(frozen=True, kw_only=True)
 class PartSizes(DerivedSizes, Parameters):
-    """Some of the core's parameters, and the sizes that follow from them."""
+    """Some of the core's parameters, and the sizes derived from them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,19 +222,19 @@ class Latent(PartSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class ImemWord(ImemDepth, SimdLanes, Lanes, Banks):
-    """What the words of IMEM and their addresses follow from."""
+    """The parameters that determine words and addresses of IMEM."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyMask(Masks, Tokens, Banks):
-    """What the rows of the mask memory and their addresses follow from."""
+    """The parameters that determine rows and addresses of the mask memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLimits(
     Masks, OmemDepth, VmemDepth, WmemDepth, ImemDepth, RowDim, HeadDim, Tokens, SimdLanes, Lanes, Banks
 ):
-    """What commands are checked against."""
+    """The parameters that limit commands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,6 +277,6 @@ class CoreSizes(
 
 
 def check_sizes(sizes):
-    """Refuse what are no sizes; sizes have checked themselves."""
+    """Refuse anything but CoreSizes, which are checked when made."""
     if not isinstance(sizes, CoreSizes):
         raise TypeError(f"sizes must be CoreSizes, not {sizes!r}")

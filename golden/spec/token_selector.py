@@ -22,7 +22,7 @@ MAX_SIDE, MAX_CHANNELS, MAX_PATCH = 1024, 64, 64
 
 @dataclass(frozen=True, kw_only=True)
 class LatentParameters(Parameters):
-    """A latent, its patches, and how many of its values a beat has.
+    """A latent, its patches, and the number of values a beat.
 
     A *band* is the rows of one row of patches, a *group* the rows of one band that lie in one beat (or the one row
     that takes several beats).
@@ -71,7 +71,7 @@ class TokenSelectorParameters(LatentParameters):
         "previous",
         *REFERENCES,
         doc="compare with the latent of the step before, a second stream, or with the values at which each token was "
-        "last computed, kept in an own memory",
+        "last computed, stored in the block",
     )
     bounds: int = integer(
         0,
@@ -82,7 +82,7 @@ class TokenSelectorParameters(LatentParameters):
         "the memory, and tau counts only where everything is selected",
     )
     index_queue: int = integer(
-        0, low=0, high=1 << 16, doc="mask words that may wait for their turn in the list of indices"
+        0, low=0, high=1 << 16, doc="depth of the queue of mask words in front of the list of indices"
     )
 
     def check(self):

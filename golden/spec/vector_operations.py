@@ -4,7 +4,7 @@ import enum
 
 
 class VectorOp(enum.IntEnum):
-    """Numbers below 16 act on each lane alone, 16 to 23 accumulate, from 24 on they move data."""
+    """Codes below 16 are element-wise, 16 to 23 accumulate, from 24 on they move data."""
 
     ADD = 0
     SUB = 1
@@ -34,7 +34,7 @@ OPERATION_WIDTH = 5
 
 
 class Scope(enum.IntEnum):
-    """What accumulators are added over; code 3 acts as ALL."""
+    """The accumulators that a total adds; code 3 acts as ALL."""
 
     LANES = 0  # each lane over all engines
     ENGINE = 1  # each engine over its lanes

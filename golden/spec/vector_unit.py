@@ -11,7 +11,7 @@ __all__ = ["GUARD_BITS", "AccumulatorParameters", "FactorParameters", "VectorUni
 
 
 GUARD_BITS = 2
-"""Fraction bits that the reduction bus keeps below an accumulator's last bit."""
+"""Guard bits of the reduction bus below an accumulator's last bit."""
 
 MAX_LANES, MAX_BANK_DEPTH = 128, 1 << 24
 """Lanes of an engine, and engines; rows of a bank."""
@@ -39,7 +39,7 @@ class FactorParameters(Parameters):
 @dataclass(frozen=True, kw_only=True)
 class AccumulatorParameters(FactorParameters):
     align_width: int = integer(28, low=22, high=40, doc="bits of the window below the largest product of a sum")
-    max_terms: int = power_of_two(1 << 16, low=1, high=1 << 20, doc="terms a lane that an accumulator has room for")
+    max_terms: int = power_of_two(1 << 16, low=1, high=1 << 20, doc="terms a lane that cannot overflow an accumulator")
 
     @property
     def sum_width(self):
@@ -93,7 +93,7 @@ class VectorUnitParameters(TotalsParameters):
             self.refuse(
                 "n_lanes",
                 f"at most {self.most_lanes} with n_engines {self.n_engines}, since a command of more than "
-                f"{MAX_INPUT_BITS - _HANDSHAKE_BITS} bits is more than the unit's ports may have",
+                f"{MAX_INPUT_BITS - _HANDSHAKE_BITS} bits exceeds the limit of a module's input bits",
             )
 
     @property
@@ -114,6 +114,6 @@ class VectorUnitParameters(TotalsParameters):
 
     @property
     def most_lanes(self):
-        """Lanes up to which the bits of a command can be input ports of a module."""
+        """Largest number of lanes for which a command fits into a module's input bits."""
         others = self.command_width - self.n_engines * self.n_lanes * self.lane_command_width
         return (MAX_INPUT_BITS - _HANDSHAKE_BITS - others) // (self.n_engines * self.lane_command_width)

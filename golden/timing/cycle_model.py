@@ -1,13 +1,12 @@
-"""Cycle model of the core: when each row of a command is done if no stream of the outside holds anything up.
+"""Cycle model of the core: when each row of a command is complete if no external stream stalls.
 
-A command begins in clock 0, that of its ``start``, and a row may be read from ``available[row]`` on (0 if nothing is
-given, as for the first command of a chain). What each unit does is a recursion over rows; constants are the latencies
-of the hardware, which :class:`Latencies` holds.
+A command begins in clock 0, that of its ``start``, and a row can be read from ``available[row]`` on (default 0, as for
+the first command of a chain). Each unit is a recursion over rows; the constants are the hardware's latencies, see
+:class:`Latencies`.
 
 * The array: :func:`golden.units.dot_product_array.schedule`. A dense product is a mask of ones over the units' columns.
-* SOFTMAX: a row takes as many steps as its fullest bank has elements, and one if it has none. It is walked when the
-  row before is; it goes through the exponentials when it is walked to its end and the row before is through, and so
-  through the products.
+* SOFTMAX: a row takes as many steps as its fullest bank has elements, at least one. Scan, exponentials and products are
+  three phases; a row enters a phase when it has left the one before and the previous row has left this one.
 * SPMM: a row takes as many commands of the vector unit as steps times chunks of a value row.
 * ELEMENTWISE takes a clock a word, two if there are two operands.
 * PROJECT: as a dense product of a row for each slot of the hash, group of n_banks columns, and bank.
@@ -28,15 +27,15 @@ __all__ = ["CoreTiming", "Latencies", "Times", "row_steps"]
 class Latencies:
     """Clocks that the hardware's registers take; the defaults are those of edge."""
 
-    command: int = 16  # from a command's start to that of one that joins it
+    command: int = 16  # from a command's start to that of the next in its chain
     array: int = 3  # from start to the first row's mask at the array
-    array_query: int = 2  # from there to where its query can come at the earliest
+    array_query: int = 2  # from there to the earliest clock of its query
     product: int = 2  # the same for MATMUL and PROJECT, whose mask is not read
     product_query: int = 3
     score: int = 7  # from the last beat of a dot product to its score
     array_end: int = 1  # from a row's report to where its results can be read
     softmax: int = 36  # from start to where a row of one step can be read
-    softmax_mask: int = 1  # the same, in addition where a mask is made
+    softmax_mask: int = 1  # added to it by make_mask
     spmm: int = 29  # from start to where a row of one step and one chunk can be read
     elementwise: int = 27  # from start to where a row of one word can be read
     done: int = 1  # from where the last row can be read to the end of the command
@@ -49,7 +48,7 @@ class Times:
     begin: int
     rows_done: np.ndarray  # clock from which on each row's results can be read
     end: int
-    work: int  # clocks in which the unit cannot but issue: what the fullest bank has to do
+    work: int  # clocks of issue on the fullest bank, the lower bound
 
     @property
     def cycles(self):
@@ -58,7 +57,7 @@ class Times:
 
     @property
     def utilisation(self):
-        """Share of these clocks that the work takes."""
+        """Fraction of these clocks that the work takes."""
         return self.work / self.cycles if self.cycles else 1.0
 
 
@@ -78,7 +77,7 @@ def _in_order(ready, work):
 
 
 def _ready(begin, available, work):
-    """From when on each row can be begun."""
+    """The earliest clock of each row."""
     return np.broadcast_to(np.maximum(0 if available is None else available, begin), work.shape)
 
 
@@ -94,7 +93,7 @@ class CoreTiming:
         return Times(begin, rows_done, end, int(work))
 
     def _array(self, counts, n_beats, begin, available, first, query):
-        """A plan whose clock 0 is ``begin + first``, and whose queries come ``query`` clocks later."""
+        """A schedule whose clock 0 is ``begin + first``, with queries ``query`` clocks later."""
         sizes, clocks = self.sizes, self.latencies
         available = query + (np.zeros(len(counts), int) if available is None else np.maximum(available - begin, 0))
         plan = schedule(
@@ -125,11 +124,11 @@ class CoreTiming:
         return self._product(counts, words_for(n_in, self.sizes.n_lanes) + has_bias, begin, available)
 
     def project(self, n_rows, n_in, n_out, has_bias=False, begin=0):
-        """Keys or values of n_rows tokens; all of them are done together."""
+        """Keys or values of n_rows tokens, all complete at the same time."""
         sizes, banks = self.sizes, self.sizes.n_banks
         units = np.arange(words_for(n_out, banks) * banks).reshape(-1, 1, banks) < n_out
         shape = sizes.slots_of(n_rows), len(units), banks, banks
-        # Slots without a row take no time to speak of.
+        # The time of slots without a row is neglected.
         groups = np.broadcast_to(units, shape).reshape(-1, banks)[: n_rows * len(units)]
         times = self._product(groups.astype(np.int64), words_for(n_in, sizes.n_lanes) + has_bias, begin, None)
         done = np.full(n_rows, times.rows_done[-1] + 2 * banks)
@@ -138,8 +137,8 @@ class CoreTiming:
     def softmax(self, bits, begin=0, available=None, makes_mask=False):
         """Probabilities under ``bits``."""
         steps = row_steps(bits)
-        walked = _in_order(_ready(begin, available, steps), steps)
-        through = _in_order(_in_order(walked, steps), steps)
+        scanned = _in_order(_ready(begin, available, steps), steps)
+        through = _in_order(_in_order(scanned, steps), steps)
         latency = self.latencies.softmax + makes_mask * self.latencies.softmax_mask
         return self._times(begin, through + latency, steps.sum())
 
@@ -160,8 +159,7 @@ class CoreTiming:
         """The :class:`Times` of a command that the core accepts; ``bits`` are those of its mask, if it has one.
 
         A command without a method of its own takes the time of ELEMENTWISE if all that it reads and writes are rows of
-        IMEM. There is no model of the others: of those that move data, whose time is that of the streams, and of
-        LAYER_NORM.
+        IMEM. There is no model of transfers, whose time is that of the streams, and of LAYER_NORM.
         """
         form, bias = form_of(command), command.has("bias")
         n_rows, n_in, n_out = command.n_rows, command.n_in, command.n_out
@@ -181,8 +179,8 @@ class CoreTiming:
         return self.elementwise(n_rows, n_in, len(form.reads), begin, available)
 
     def head(self, bits, n_in, n_out=None, makes_mask=False):
-        """SDDMM, SOFTMAX and SPMM of an attention head under ``bits``, row by row at the same time; with ``n_out`` the
-        dense product of its outputs too. ``{"sddmm": Times, ...}``."""
+        """SDDMM, SOFTMAX and SPMM of an attention head under ``bits``, chained row by row; with ``n_out`` also the
+        dense product of its outputs. ``{"sddmm": Times, ...}``."""
         bits = np.asarray(bits)
         clocks = self.latencies
         found = {"sddmm": self.sddmm(bits, n_in)}

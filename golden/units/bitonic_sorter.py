@@ -41,7 +41,7 @@ def sort_order(keys, *, network="bitonic", descending=False, stable=False):
 
 
 def _compare_exchange(first, second):
-    """Each pair in order; equal ranks stay where they are."""
+    """Order each pair; equal ranks are not exchanged."""
     exchange = second[0] < first[0]
     return np.where(exchange, second, first), np.where(exchange, first, second)
 
@@ -72,7 +72,7 @@ def _half_clean(items):
 
 
 def _odd_even_merge(low, high):
-    """Merge the elements at even and at odd places apart, then put neighbours in order."""
+    """Merge the elements at even and at odd positions separately, then order neighbours."""
     if low.shape[-1] == 1:
         return np.concatenate(_compare_exchange(low, high), -1)
     even = _odd_even_merge(low[..., ::2], high[..., ::2])

@@ -1,4 +1,4 @@
-"""Model of the sampled array: the scores that each unit finds under its part of the mask, and the clocks they take."""
+"""Model of the dot-product array: the scores of each unit under its part of the mask, and their timing."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from golden.units.dot_product_unit import dot_products
 __all__ = ["QUEUE_LATENCY", "Schedule", "UnitScores", "keys_in_banks", "sampled_scores", "schedule"]
 
 QUEUE_LATENCY = 2
-"""Clocks from a mask's acceptance until a unit can look at it."""
+"""Clocks from the acceptance of a mask until a unit can use it."""
 
 
 class UnitScores(NamedTuple):
@@ -59,11 +59,11 @@ def sampled_scores(bitmap, query, keys, *, format, align_width=None, max_terms=N
 
 @dataclass(frozen=True)
 class Schedule:
-    """The clocks of a run in which no input idles and no output stalls; clock 0 is that of the first transfers.
+    """Timing of a run in which no input idles and no output stalls; clock 0 is that of the first transfers.
 
     ``start`` and ``end`` ``[..., rows, units]`` are the clocks of the first and the last beat that a unit issues for
-    a row, both -1 where it has nothing to do; ``row_done`` ``[..., rows]`` is the clock in which a row is reported;
-    ``waits_for_rows`` ``[..., rows, units]`` says where nothing but the run-ahead limit held a row up.
+    a row, both -1 where it has no work; ``row_done`` ``[..., rows]`` is the clock in which a row is reported;
+    ``waits_for_rows`` ``[..., rows, units]`` marks rows that only the run-ahead limit delayed.
     """
 
     start: np.ndarray
@@ -82,18 +82,18 @@ class Schedule:
 def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency, available=None):
     """The :class:`Schedule` of ``[..., rows, units]`` counts of set bits, with ``n_beats`` beats a dot product.
 
-    The ideal is :func:`golden.units.hash_bank_mapper.sddmm_cycles`: a unit starts row i once it has done row i-1 and
-    all have done row i-1-run_ahead. Here, moreover, a row's query takes ``ceil(n_beats / query_beats)`` clocks to load
-    into a ring of run_ahead + 2 rows; a unit looks at the masks of its rows with set bits, one a clock, out of a queue
+    The ideal is :func:`golden.units.hash_bank_mapper.sddmm_cycles`: a unit starts row i once it has finished row i-1
+    and all have finished row i-1-run_ahead. In addition, a row's query takes ``ceil(n_beats / query_beats)`` clocks to
+    load into a ring of run_ahead + 2 rows; a unit takes the masks of its rows with set bits, one a clock, from a queue
     of run_ahead + 3; the array accepts and completes at most one row a clock; and rows in flight are limited by the
-    width of their numbers. A score comes ``score_latency`` clocks after the last beat of its dot product. ``available``
-    [rows] are the clocks from which on a row's query can be had, if it is not there from the beginning.
+    width of the row numbers. A score comes ``score_latency`` clocks after the last beat of its dot product.
+    ``available`` [rows] are the clocks from which on each row's query can be read, by default 0.
     """
     for name, value in (("max_beats", n_beats), ("query_beats", query_beats), ("run_ahead", run_ahead)):
         DotProductArrayParameters.check_value(name, value)
     by_row = np.moveaxis(np.asarray(counts, dtype=np.int64), -2, 0)
     shape = by_row.shape[1:]
-    n_places, mask_depth = run_ahead + 2, run_ahead + 3
+    ring_rows, mask_depth = run_ahead + 2, run_ahead + 3
     in_flight = (1 << (run_ahead + 7 + score_latency - 1).bit_length()) - 1
     transfers = -(-n_beats // query_beats)
 
@@ -101,16 +101,16 @@ def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency, availabl
     loaded, passed, accepted, reported = ([] for _ in range(4))
     start, end, limited = ([] for _ in range(3))
     rest_until = busy_until = last_score = idle
-    looks = [idle] * mask_depth  # when each unit looked at its last masks
+    mask_taken = [idle] * mask_depth  # when each unit took its last masks
     for row, count in enumerate(by_row):
         here = -1 if available is None else available[row] - 1
-        loaded.append(_latest(_at(loaded, row - 1), _at(passed, row - n_places), here) + transfers)
-        accepted.append(_latest(_at(accepted, row - 1), looks[0].max(axis=-1), _at(reported, row - in_flight)) + 1)
-        # A row with work is looked at when of the row before only the slot that is being issued is left.
+        loaded.append(_latest(_at(loaded, row - 1), _at(passed, row - ring_rows), here) + transfers)
+        accepted.append(_latest(_at(accepted, row - 1), mask_taken[0].max(axis=-1), _at(reported, row - in_flight)) + 1)
+        # The mask of a row is taken when only the slot being issued is left of the row before.
         has_work = count > 0
         seen = accepted[row][..., None] + QUEUE_LATENCY
-        look = np.maximum(np.maximum(looks[-1] + 1, seen), rest_until)
-        moves = np.maximum(look + 1, busy_until)
+        take = np.maximum(np.maximum(mask_taken[-1] + 1, seen), rest_until)
+        moves = np.maximum(take + 1, busy_until)
         unlimited = np.maximum(moves, loaded[row][..., None]) + 1
         begins = np.maximum(unlimited, _at(passed, row - 1 - run_ahead)[..., None] + 1)
         ends = begins + count * n_beats - 1
@@ -118,7 +118,7 @@ def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency, availabl
         end.append(np.where(has_work, ends, -1))
         limited.append(has_work & (begins > unlimited))
 
-        looks = [np.where(has_work, *pair) for pair in zip([*looks[1:], look], looks, strict=True)]
+        mask_taken = [np.where(has_work, *pair) for pair in zip([*mask_taken[1:], take], mask_taken, strict=True)]
         rest_until = np.where(has_work, np.where(count > 1, ends - n_beats, moves), rest_until)
         busy_until = np.where(has_work, ends, busy_until)
         last_score = np.where(has_work, ends + score_latency, last_score)

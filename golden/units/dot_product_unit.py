@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from golden.arith import floats
-from golden.spec.dot_product_unit import REFERENCE_ONES, DotProductUnitParameters
+from golden.spec.dot_product_unit import ALIGNMENT_SLACK_BITS, DotProductUnitParameters
 from golden.spec.formats import FP32, float_format
 
 __all__ = ["Scores", "dot_products", "dot_product_stream"]
 
-COARSENESS = (1 << REFERENCE_ONES) - 1
-"""What the reference exponent may be above the largest one: its lowest bits, as many as this has ones, are ones."""
+SLACK = (1 << ALIGNMENT_SLACK_BITS) - 1
+"""Largest excess of the alignment exponent over the largest effective exponent: its low bits are set to ones."""
 
 
 class Scores(NamedTuple):
@@ -22,11 +22,11 @@ class Scores(NamedTuple):
 
 
 class _Products(NamedTuple):
-    """The products of all beats [beats, lanes], and what holds for a beat."""
+    """The products of all beats [beats, lanes], and the properties of each beat."""
 
     value: np.ndarray  # int64, the signed product of the significands
     exponent: np.ndarray  # int64, the sum of the exponent fields
-    reference: np.ndarray  # int64 [beats], the largest effective exponent
+    alignment_exponent: np.ndarray  # int64 [beats], see dot_products
     is_nan: np.ndarray  # [beats], and so on
     plus_inf: np.ndarray
     minus_inf: np.ndarray
@@ -37,17 +37,17 @@ def dot_products(query, key, *, format, align_width=None, max_terms=None):
 
     For `fp16` and `bf16`, with significands of `p` bits and W = `align_width`:
 
-    * Every product is exact. The reference exponent is the largest effective exponent of the non-zero products of
+    * Every product is exact. The alignment exponent is the largest effective exponent of the non-zero products of
       this beat and of those before it in the dot product (the exponent that the product of the normalised
-      significands has), but no lower than where every product fits the window entirely; its two lowest bits are set.
-    * The magnitude of each product is shifted to that reference inside a window of W - 1 bits, and 3 more for what the
-      reference may be too high, and truncated; the signed magnitudes of a beat are summed exactly.
-    * Where a beat has a larger reference than those before it, the sum so far is shifted to it, with truncation
-      towards minus infinity; the beat's sum is added.
+      significands has), but at least the one at which every product fits the window exactly; its two low bits are set.
+    * The magnitude of each product is shifted to that exponent in a window of W - 1 bits, plus 3 for the slack of the
+      alignment exponent, and truncated; the signed magnitudes of a beat are summed exactly.
+    * If a beat raises the alignment exponent, the running sum is shifted to it, truncated towards minus infinity; then
+      the beat's sum is added.
     * The sum is rounded once to FP32 and, from the same value, once to the input format, to nearest, ties to even.
 
     `|wide - exact| <= n * 2**(3 - W) * max|a*b| + ulp/2` for n terms: each beat truncates all its products but the
-    largest, and either that one or the sum so far, by less than one unit of the window. More than `max_terms` terms
+    largest, and either that one or the running sum, by less than one unit of the window. More than `max_terms` terms
     may wrap. NaN, Inf times zero and infinities of both signs give the canonical NaN, else an infinity wins; a sum of
     zero is +0.
 
@@ -72,7 +72,7 @@ def dot_products(query, key, *, format, align_width=None, max_terms=None):
 def dot_product_stream(query, key, first, last, *, format, align_width=None, max_terms=None):
     """Scores of a stream of beats: `query` and `key` [beats, lanes], `first` and `last` [beats].
 
-    A dot product starts at the beginning, after a `last`, and on `first`, which discards what was summed before
+    A dot product starts at the beginning, after a `last`, and on `first`, which discards an unfinished sum
     without a score. One score a `last`, in order; beats after the final `last` give none.
     """
     last = np.asarray(last, dtype=bool)
@@ -96,28 +96,28 @@ def _scores(query, key, starts, lengths, format, align_width, max_terms):
     if format == "int8":
         return _int8_scores(query, key, starts, lengths)
     fmt = float_format(format)
-    window = parameters.window_width - 1 + COARSENESS
+    window = parameters.window_width - 1 + SLACK
     accumulator_width = window + parameters.term_limit.bit_length()
 
     products = _multiply(fmt, window, query, key)
     total = np.zeros(len(starts), dtype=np.int64)
-    reference = products.reference[starts]
+    alignment_exponent = products.alignment_exponent[starts]
     flags = np.zeros((3, len(starts)), dtype=bool)
     for beat in range(lengths.max(initial=0)):
         active = np.flatnonzero(lengths > beat)
         at = starts[active] + beat
-        highest = np.maximum(reference[active], products.reference[at])
-        kept = total[active] >> np.minimum(highest - reference[active], 63)
+        highest = np.maximum(alignment_exponent[active], products.alignment_exponent[at])
+        shifted = total[active] >> np.minimum(highest - alignment_exponent[active], 63)
         addend = _align(fmt, window, products.value[at], highest[:, None] - products.exponent[at]).sum(axis=-1)
-        total[active] = _wrap(kept + addend, accumulator_width)
-        reference[active] = highest
+        total[active] = _wrap(shifted + addend, accumulator_width)
+        alignment_exponent[active] = highest
         flags[:, active] |= np.stack([products.is_nan[at], products.plus_inf[at], products.minus_inf[at]])
 
     is_nan, plus_inf, minus_inf = flags
     special = {"nan": is_nan | plus_inf & minus_inf, "inf": plus_inf | minus_inf}
     sign = np.where(special["inf"], minus_inf, total < 0)
     magnitude = np.abs(total).view(np.uint64)
-    exponent = reference - _unit_offset(fmt, window)
+    exponent = alignment_exponent - _unit_offset(fmt, window)
     return Scores(
         floats.round_pack(FP32, sign, magnitude, exponent, **special),
         floats.round_pack(fmt, sign, magnitude, exponent, **special),
@@ -125,7 +125,7 @@ def _scores(query, key, starts, lengths, format, align_width, max_terms):
 
 
 def _unit_offset(fmt, window):
-    """A window aligned to reference R counts units of 2**(R - this)."""
+    """A window aligned to exponent R has the unit 2**(R - this)."""
     return 2 * fmt.bias + window - 2
 
 
@@ -140,8 +140,8 @@ def _multiply(fmt, window, query, key):
     small = np.where(left_small, left.significand, right.significand)
     zeros = fmt.fraction_width + 1 - floats.bit_length(small)
     effective = exponent - np.where(left_small ^ right_small, zeros, 0)
-    floor = (3 + _spare(fmt, window) & ~COARSENESS) - 1
-    reference = np.where(product == 0, floor, np.maximum(effective, floor)).max(axis=-1) | COARSENESS
+    lowest = (3 + _spare(fmt, window) & ~SLACK) - 1
+    alignment_exponent = np.where(product == 0, lowest, np.maximum(effective, lowest)).max(axis=-1) | SLACK
 
     sign = left.sign ^ right.sign
     infinite = left.is_inf | right.is_inf
@@ -149,7 +149,7 @@ def _multiply(fmt, window, query, key):
     return _Products(
         value=np.where(sign == 1, -product, product),
         exponent=exponent,
-        reference=reference,
+        alignment_exponent=alignment_exponent,
         is_nan=invalid.any(axis=-1),
         plus_inf=(infinite & (sign == 0)).any(axis=-1),
         minus_inf=(infinite & (sign == 1)).any(axis=-1),
@@ -157,14 +157,14 @@ def _multiply(fmt, window, query, key):
 
 
 def _spare(fmt, window):
-    """Bits of the window below a product that is aligned to its own exponent."""
+    """Bits of the window below a product that is aligned to its own exponent (spare bits)."""
     return window - 2 * (fmt.fraction_width + 1)
 
 
 def _align(fmt, window, value, shift):
-    """Signed products at their places in the window, `shift` (or less than nothing) to the right, truncated."""
+    """Signed products aligned in the window: shifted right by `shift` (left if negative) and truncated."""
     placed = np.abs(value) << _spare(fmt, window)
-    # Only products with leading zeros, or of no value at all, are shifted to the left.
+    # Only products with leading zeros, and zeros, are shifted left.
     left = np.clip(-shift, 0, fmt.fraction_width)
     magnitude = np.where(shift > 0, placed >> np.clip(shift, 0, 63), placed << left)
     return np.where(value < 0, -magnitude, magnitude)

@@ -93,8 +93,8 @@ class BankMap(spec.BankMapParameters):
     def layout(self):
         """Column at each [address, bank], -1 where the slot is empty: the order in which K and V rows are produced.
 
-        Read row by row it is the order j = unhash(bank, address), bank fastest, so that in every group of n_banks rows
-        one belongs to each bank and the aligner's transposed tiles land in their banks (DiSC, figure 16).
+        Read row by row it is the order j = unhash(bank, address), bank fastest, so that every group of n_banks rows has
+        one row for each bank and the aligner's transposed tiles land in their banks (DiSC, figure 16).
         """
         index, in_range = self.column(np.arange(self.n_banks), np.arange(self.depth)[:, None])
         return np.where(in_range, index, -1)

@@ -1,4 +1,4 @@
-"""The layer-norm unit bit for bit: rows of FP16 values, normalised over their elements, times gamma, plus beta."""
+"""Bit-exact model of the layer-norm unit: rows of FP16 values, normalised, times gamma, plus beta."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from golden.spec import layer_norm_unit as spec
 from golden.spec.formats import FP16
 from golden.units.softmax_unit import check_row_length, truncated_product
 
-__all__ = ["SLIPS", "encode_epsilon", "decode_epsilon", "layer_norm", "normalise"]
+__all__ = ["FAULT_SITES", "encode_epsilon", "decode_epsilon", "layer_norm", "normalise"]
 
 _SMALLEST = 1 - FP16.bias - FP16.fraction_width
 """Exponent of the smallest FP16 number."""
-SLIPS = (
+FAULT_SITES = (
     "scale",
     "mean",
     "term",
@@ -28,14 +28,14 @@ SLIPS = (
     "root",
     "product",
 )
-"""Values inside that can be made wrong."""
+"""Internal values into which an error can be injected."""
 
 
 def encode_epsilon(epsilon):
     """The unit's word for an epsilon, rounded to 13 significant bits.
 
     From the top, the word has 6 bits of exponent and 12 of fraction: ``(1 + fraction / 2**12) * 2**(exponent - 48)``.
-    Epsilons from 4e-15 to 65528 can be had.
+    Legal epsilons are 4e-15 to 65528.
     """
     word = encode_positive(spec.EPSILON, epsilon)
     if word is None:
@@ -52,7 +52,7 @@ def layer_norm(values, enable, gamma, beta, epsilon):
     """``y = gamma * (x - mean) / sqrt(variance + epsilon) + beta`` over the enabled elements of each row.
 
     ``values`` and ``enable`` [rows, n], ``gamma`` and ``beta`` [n], FP16 words, ``epsilon`` as encode_epsilon gives it.
-    What is not enabled is 0. The elements that :func:`normalise` gives are multiplied and added with one rounding.
+    Results of disabled elements are 0. Gamma and beta are applied to :func:`normalise` with one rounding.
     """
     check_words("gamma", gamma, FP16.width)
     check_words("beta", beta, FP16.width)
@@ -60,8 +60,8 @@ def layer_norm(values, enable, gamma, beta, epsilon):
     return np.where(enable, y, 0).astype(word_type(FP16))
 
 
-def normalise(values, enable, epsilon, slips=None):
-    """``(x - mean) / sqrt(variance + epsilon)``, rounded once to FP16; the words of enabled elements have a meaning.
+def normalise(values, enable, epsilon, faults=None):
+    """``(x - mean) / sqrt(variance + epsilon)``, rounded once to FP16; disabled elements are don't-cares.
 
     The error is at most :func:`golden.arith.layer_norm_tables.error_bound` ulps of the exact value and
     :func:`golden.arith.layer_norm_tables.absolute_error`, for every epsilon and all finite elements. Rows with an
@@ -78,10 +78,10 @@ def normalise(values, enable, epsilon, slips=None):
        both to VARIANCE_WIDTH bits; its reciprocal root by lines.
     5. Product of deviation and root, rounded once.
 
-    ``slips`` ``{name: difference}`` makes it wrong on purpose: they are added to the values of these names, see SLIPS.
-    So testbenches find rows that show an error of one unit.
+    ``faults`` ``{name: difference}`` injects errors: each is added to the internal value of that name, see FAULT_SITES.
+    Testbenches use them to find rows that expose an error of one unit.
     """
-    slips = dict.fromkeys(SLIPS, 0) | (slips or {})
+    faults = dict.fromkeys(FAULT_SITES, 0) | (faults or {})
     values, enable = np.asarray(values), np.asarray(enable, dtype=bool)
     check_row_length(values.shape[-1], spec.MAX_ELEMENTS)
     check_words("values", values, FP16.width)
@@ -93,13 +93,13 @@ def normalise(values, enable, epsilon, slips=None):
     count = (n_enabled << spec.COUNT_FRACTION) >> octave
 
     total, scale = _sum_and_scale(number, enable)
-    scale = scale + slips["scale"]
-    negative, places, deviation = _deviations(number, enable, count, octave, scale, total, slips)
+    scale = scale + faults["scale"]
+    negative, places, deviation = _deviations(number, enable, count, octave, scale, total, faults)
     square = deviation * deviation << spec.SQUARE_FRACTION - 2 * spec.DEVIATION_WIDTH
-    squares = (square >> np.minimum(2 * places, 62)).sum(axis=-1, keepdims=True) + slips["squares"]
-    root, exponent = _reciprocal_root(np.maximum(squares, 0), count, octave, scale, epsilon, slips)
+    squares = (square >> np.minimum(2 * places, 62)).sum(axis=-1, keepdims=True) + faults["squares"]
+    root, exponent = _reciprocal_root(np.maximum(squares, 0), count, octave, scale, epsilon, faults)
     product = truncated_product(deviation, root, spec.PRODUCT_DROPPED, spec.PRODUCT_CENTRE)
-    product = np.maximum(product + slips["product"], 0)
+    product = np.maximum(product + faults["product"], 0)
     return round_pack(FP16, negative, product, -spec.PRODUCT_FRACTION - places - exponent, nan=special)
 
 
@@ -107,7 +107,7 @@ def _sum_and_scale(number, enable):
     """The sum in units of the smallest FP16 number, and the bits of the range in the same units, at least 1."""
     units = np.where(number.sign == 1, -number.significand, number.significand) << number.field - 1
     total = np.where(enable, units, 0).sum(axis=-1, keepdims=True)
-    # Where nothing is enabled any range will do.
+    # Without enabled elements the range is a don't-care.
     far = 1 << 62
     spread = np.where(enable, units, -far).max(axis=-1, keepdims=True) - np.where(enable, units, far).min(
         axis=-1, keepdims=True
@@ -115,39 +115,39 @@ def _sum_and_scale(number, enable):
     return total, np.maximum(bit_length(np.maximum(spread, 0)), 1)
 
 
-def _deviations(number, enable, count, octave, scale, total, slips):
+def _deviations(number, enable, count, octave, scale, total, faults):
     """Signs, leading zeros below 1 and significands of the deviations, in the frame of the row's range."""
-    term = _shift(count * number.significand, number.field - scale + spec.FRAME_FRACTION - 13) + slips["term"]
-    mean = _shift(total, spec.FRAME_FRACTION - 1 - octave - scale) + slips["mean"]
+    term = _shift(count * number.significand, number.field - scale + spec.FRAME_FRACTION - 13) + faults["term"]
+    mean = _shift(total, spec.FRAME_FRACTION - 1 - octave - scale) + faults["mean"]
     negated = _wrap(mean - np.where(number.sign == 1, -term, term), spec.FRAME_FRACTION + 1)
     negative = negated >= 0
-    # Positive deviations lack a unit of the frame.
+    # Positive deviations are one unit of the frame too small.
     magnitude = np.where(enable, np.where(negative, negated, ~negated), 0)
     places = spec.FRAME_FRACTION - bit_length(magnitude)
     deviation = (magnitude << places) >> spec.FRAME_FRACTION - spec.DEVIATION_WIDTH
-    return negative, places, np.maximum(deviation + slips["deviation"], 0)
+    return negative, places, np.maximum(deviation + faults["deviation"], 0)
 
 
-def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
+def _reciprocal_root(squares, count, octave, scale, epsilon, faults):
     """The root as an integer with ROOT_FRACTION + 1 fraction bits, and its negated exponent."""
     length = bit_length(squares)
-    significand = ((squares << spec.SUM_WIDTH) >> length) + slips["significand"]
+    significand = ((squares << spec.SUM_WIDTH) >> length) + faults["significand"]
     table = spec.reciprocal_table()
     reciprocal = (
         evaluate(table, count & ((1 << spec.COUNT_FRACTION) - 1)) >> table.value_fraction - spec.RECIPROCAL_FRACTION
     )
-    reciprocal = reciprocal + slips["reciprocal"]
-    product = significand * reciprocal + slips["variance product"]
+    reciprocal = reciprocal + faults["reciprocal"]
+    product = significand * reciprocal + faults["variance product"]
     variance = product >> spec.SUM_WIDTH + spec.RECIPROCAL_FRACTION + 1 - spec.VARIANCE_WIDTH
-    variance = variance + slips["variance"]
+    variance = variance + faults["variance"]
     # For a sum of 0 this is smaller than epsilon's, for its row has the smallest scale.
     variance_exponent = length - spec.SQUARE_FRACTION - spec.VARIANCE_WIDTH
 
     exponent, fraction = divmod(epsilon, 1 << spec.EPSILON.fraction_width)
     square = count * count >> 2 * spec.COUNT_FRACTION - spec.SPREAD_FRACTION
     dropped = spec.EPSILON.fraction_width + spec.SPREAD_FRACTION + 3 - spec.VARIANCE_WIDTH
-    product = ((1 << spec.EPSILON.fraction_width) + fraction) * square + slips["addend product"]
-    addend = (product >> dropped) + slips["addend"]
+    product = ((1 << spec.EPSILON.fraction_width) + fraction) * square + faults["addend product"]
+    addend = (product >> dropped) + faults["addend"]
     addend_exponent = (
         exponent
         - spec.EPSILON.bias
@@ -167,7 +167,7 @@ def _reciprocal_root(squares, count, octave, scale, epsilon, slips):
     half = larger + length - 1 - octave
     table = spec.root_table()
     root = evaluate(table, (half & 1) << spec.ROOT_ARGUMENT | argument) >> table.value_fraction - spec.ROOT_FRACTION
-    return root + slips["root"], half >> 1
+    return root + faults["root"], half >> 1
 
 
 def _shift(value, left):

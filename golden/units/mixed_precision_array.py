@@ -1,7 +1,7 @@
-"""DSTAR's array of 2-bit by 8-bit products bit for bit: sums of a tile, the clocks they take, what leaves the array.
+"""DSTAR's array of 2-bit by 8-bit products, bit-exact: sums of a tile, cycles, outputs.
 
 Defines ``mixed_precision_array``. The array takes up to four slices of the same key a clock, with the weight rows of
-their channels; where the key rises the sums are shifted left, one place a clock, in which nothing else happens.
+their channels; where the key rises the sums are shifted left first, one bit a clock.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ __all__ = ["Schedule", "accumulate", "final_exponent", "multiply", "schedule", "
 
 
 class Schedule(NamedTuple):
-    """What a tile costs: clocks with slices, clocks of shifts, and lanes that stayed idle in the first."""
+    """Cycles of a tile: groups of slices, and the shifts before each."""
 
     groups: np.ndarray  # int64 [groups], first entry of each group
     sizes: np.ndarray  # int64 [groups], entries in it, 1 to 4
@@ -59,7 +59,7 @@ def tile_sums(quantised, entries, weights):
 
 
 def final_exponent(entries, *, finest_exponent, n_levels):
-    """A tile's sums stand for ``sums / 2**exponent``; 0 for a tile without slices, whose sums are zero."""
+    """A tile's sums represent ``sums / 2**exponent``; 0 for a tile without slices, whose sums are zero."""
     if not len(entries.key):
         return 0
     return int(entries.key[-1]) - KEY_OFFSET + finest_exponent - n_levels + 1

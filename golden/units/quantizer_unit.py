@@ -1,4 +1,4 @@
-"""The quantiser of DSTAR's mixed-precision differences (FMDQ) bit for bit: scale, precision, slices, sorted entries.
+"""The quantiser of DSTAR's mixed-precision differences (FMDQ) , bit-exact: scale, precision, slices, sorted entries.
 
 Defines ``quantizer_unit``. A tile is a sequence of vectors, one a channel, of G FP16 differences each.
 """
@@ -15,7 +15,7 @@ __all__ = ["Entries", "Quantised", "dynamic_exponent", "encode", "quantise", "re
 
 
 class Quantised(NamedTuple):
-    """Vectors on a scale each: ``value / 2**exponent`` is what a value stands for."""
+    """Vectors with a scale each: ``value / 2**exponent`` is the number that a value represents."""
 
     value: np.ndarray  # int64 [..., channels, G], from -127 to 127
     exponent: np.ndarray  # int64 [..., channels]
@@ -24,10 +24,10 @@ class Quantised(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """The slices of one tile in the order in which the array takes them: rising keys, then the order of arrival."""
+    """The slices of one tile in array order: by rising key, then by arrival."""
 
     vector: np.ndarray  # position of the vector in the tile
-    place: np.ndarray  # which slice of it, 0 the lowest
+    place: np.ndarray  # index of the slice in its vector, 0 the lowest
     address: np.ndarray  # of the slice, counted over the tile in the order of arrival, lowest slice first
     key: np.ndarray
     shift: np.ndarray  # by how much the running sum is shifted left before this slice
@@ -116,7 +116,7 @@ def slices(quantised):
 
 
 def reconstruct(quantised):
-    """What the values stand for, as FP16 words: exact, or rounded once to nearest even where FP16's range ends."""
+    """The represented numbers as FP16 words, rounded once to nearest even if FP16 cannot hold them."""
     value, exponent = quantised.value, quantised.exponent[..., None]
     return round_pack(FP16, value < 0, np.abs(value), -exponent)
 

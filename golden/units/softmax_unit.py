@@ -1,4 +1,4 @@
-"""The softmax unit bit for bit: rows of FP16 scores, kept elements only, probabilities with their mask and mass."""
+"""Bit-exact model of the softmax unit: masked rows of FP16 scores to probabilities, threshold mask, retained mass."""
 
 import math
 from typing import NamedTuple
@@ -10,23 +10,23 @@ from golden.arith.lines import evaluate
 from golden.spec import softmax_unit as spec
 from golden.spec.formats import FP16
 
-__all__ = ["Softmax", "encode_scale", "decode_scale", "softmax", "retained_mass", "threshold_keeps"]
+__all__ = ["Softmax", "encode_scale", "decode_scale", "softmax", "retained_mass", "at_least_theta"]
 
 FACTOR_MASK = (1 << spec.FACTOR_WIDTH) - 1
-"""The bits of a factor that are looked at: those of numbers below 2."""
+"""The significant bits of a factor: those of numbers below 2."""
 
 
 class Softmax(NamedTuple):
     values: np.ndarray  # FP16 words, 0 where not enabled
     keep: np.ndarray  # bool: enabled, and the value is theta or more
-    retained_mass: np.ndarray  # FP16 words, one a row: the sum of the values that are kept, rounded once
+    retained_mass: np.ndarray  # FP16 words, one a row: the sum of the values >= theta, rounded once
 
 
 def encode_scale(scale):
     """The unit's scale word for ``softmax(scale * x)``: ``scale * log2(e)`` rounded to 16 significant bits.
 
     From the top, the word has 4 bits of exponent and 15 of fraction: ``(1 + fraction / 2**15) * 2**(exponent - 12)``.
-    Scales from 0.00017 to 11 can be had.
+    Legal scales are 0.00017 to 11.
     """
     word = encode_positive(spec.SCALE, scale * math.log2(math.e))
     if word is None:
@@ -35,7 +35,7 @@ def encode_scale(scale):
 
 
 def decode_scale(word):
-    """What a scale word multiplies scores with before ``2**x``, exactly: ``scale * log2(e)``."""
+    """The exact multiplier that a scale word encodes: ``scale * log2(e)``."""
     return decode_positive(spec.SCALE, word)
 
 
@@ -43,13 +43,13 @@ def softmax(scores, enable, scale, theta=0, factor=FP16.one):
     """``P = factor * 2**(c*x) / sum(2**(c*x))`` over the enabled elements of each row, ``c = decode_scale(scale)``.
 
     ``scores`` [rows, n] are FP16 words, ``enable`` [rows, n] says which are elements of the row, ``theta`` is one
-    FP16 word, ``factor`` one or one a row: what a row is multiplied with, such as the mass that an earlier step kept.
+    FP16 word, ``factor`` one or one a row: a multiplier of the row, such as the mass retained by an earlier step.
     It is below 2: its sign and the top bit of its exponent are ignored. Results do not depend on the order.
 
     Finite scores give at most :func:`golden.arith.softmax_tables.error_bound` ulps of error, below 3. -Inf gives 0,
-    like a score that is far below the maximum, also where all scores are -Inf; of a row with +Inf only these elements
-    have a share, all the same. A NaN makes all values of its row NaN, of which none is kept. Rows without enabled
-    elements have the mass 0.
+    like a score that is far below the maximum, also where all scores are -Inf; in a row with +Inf the +Inf
+    elements share the row equally and all others are 0. A NaN makes all values of its row NaN and clears its mask. Rows
+    without enabled elements have the retained mass 0.
 
     1. Maximum: exact.
     2. ``t = c * (maximum - x)``, from ``c * 2**-exponent(c)`` and scores in fixed point that were multiplied with the
@@ -77,7 +77,7 @@ def softmax(scores, enable, scale, theta=0, factor=FP16.one):
     product = truncated_product(significand, row_significand, spec.PRODUCT_DROPPED, spec.PRODUCT_CENTRE)
     values = round_pack(FP16, 0, product, -spec.PRODUCT_FRACTION - whole - row_exponent)
     values = np.where(has_nan & enable, FP16.nan, values).astype(word_type(FP16))
-    keep = enable & threshold_keeps(values, theta)
+    keep = enable & at_least_theta(values, theta)
     return Softmax(values, keep, retained_mass(values, keep))
 
 
@@ -123,8 +123,8 @@ def _frame(number, scale_exponent):
 
 
 def _row_multiplier(total, factor):
-    """Significand and negated exponent of ``factor / total``; with no sum or a factor of 0 any value does."""
-    left = spec.SUM_FRACTION - 1 + spec.RECIPROCAL_ARGUMENT  # the argument, should there be no integer bit
+    """Significand and negated exponent of ``factor / total``; don't-care if the sum or the factor is 0."""
+    left = spec.SUM_FRACTION - 1 + spec.RECIPROCAL_ARGUMENT  # the shift of a sum without an integer bit
     exponent = bit_length(total) - 1 - spec.SUM_FRACTION
     argument = (total << left - spec.SUM_FRACTION + 1) >> np.maximum(exponent + spec.SUM_FRACTION, 0)
     table = spec.reciprocal_table()
@@ -143,9 +143,9 @@ def _row_multiplier(total, factor):
 
 
 def truncated_product(multiplicand, multiplier, dropped, centre):
-    """About ``multiplicand * multiplier >> dropped``: the multiplier's array without its last ``dropped`` columns.
+    """About ``multiplicand * multiplier >> dropped``: the multiplier array without its ``dropped`` low columns.
 
-    Each row of the array loses the bits that lie in these columns; ``centre`` is added for that.
+    Each row of the array loses the bits in these columns; ``centre`` compensates for them on average.
     """
     total = np.int64(centre)
     for bit in range(dropped):
@@ -153,7 +153,7 @@ def truncated_product(multiplicand, multiplier, dropped, centre):
     return total + multiplicand * (multiplier >> dropped)
 
 
-def threshold_keeps(values, theta):
+def at_least_theta(values, theta):
     """``value >= theta`` for values that are NaN or not negative; false if either is NaN."""
     bound = decode(FP16, theta)
     least = np.where(bound.is_nan, FP16.nan, np.where(bound.sign == 1, 0, theta))
@@ -161,7 +161,7 @@ def threshold_keeps(values, theta):
 
 
 def retained_mass(values, keep):
-    """The sum of the kept values of each row: exact, then rounded once to FP16."""
+    """The sum of the values with ``keep`` in each row: exact, then rounded once to FP16."""
     number = decode(FP16, values)
     units = np.where(keep, number.significand << number.field - 1, 0).sum(axis=-1)
     return round_pack(FP16, 0, units, 1 - FP16.bias - FP16.fraction_width)

@@ -32,7 +32,7 @@ def _exact(bits):
 
 
 def is_legal_threshold(tau):
-    """Whether tau is zero or more: -0 is zero; negative numbers and NaN are not legal, and select every token."""
+    """Whether tau is zero or more: -0 is zero; negative numbers and NaN are illegal and select every token."""
     bits = words(tau)
     number = decode(FP16, bits)
     return ~number.is_nan & ((number.sign == 0) | number.is_zero & ~number.is_inf)
@@ -41,8 +41,8 @@ def is_legal_threshold(tau):
 def changed(current, reference, tau):
     """Elementwise ``|current - reference| > tau`` in exact arithmetic on FP16 words (or float16 values), broadcast.
 
-    An infinity or NaN on either side counts as changed. A tau that is not legal makes everything changed; an
-    infinite tau leaves only the infinities and NaNs. Source: DiSC, section III-A.
+    An infinity or NaN on either side counts as changed. An illegal tau marks everything as changed; an
+    infinite tau only the infinities and NaNs. Source: DiSC, section III-A.
     """
     left, left_special = _exact(words(current))
     right, right_special = _exact(words(reference))
@@ -78,7 +78,7 @@ def token_masks(latents, tau, patch, reference="previous", restart=None):
     ``reference="previous"`` compares every latent with the one before it. ``"last"`` compares each token with the
     latent at which it was last computed, the first latent being computed in full. ``tau`` is one threshold or one
     a mask; ``restart`` (bool, one a mask, only for ``last``) marks latents that are computed in full again.
-    Sources: DiSC, section III-A (previous); the project's own rule, which sees slow drift (last).
+    Sources: DiSC, section III-A (previous); the project's own rule, which detects slow drift (last).
     """
     latents = words(latents)
     steps, channels, height, width = latents.shape
@@ -87,10 +87,10 @@ def token_masks(latents, tau, patch, reference="previous", restart=None):
     if reference == "previous":
         return any_of_patch(changed(latents[1:], latents[:-1], taus[:, None, None, None]), patch)
     restart = np.zeros(steps - 1, dtype=bool) if restart is None else np.asarray(restart, dtype=bool)
-    kept, masks = latents[0], []
+    reference_latent, masks = latents[0], []
     for latent, threshold, start in zip(latents[1:], taus, restart, strict=True):
-        mask = any_of_patch(changed(latent, kept, threshold), patch) | start
-        kept = np.where(_all_values(mask, patch, height, width), latent, kept)
+        mask = any_of_patch(changed(latent, reference_latent, threshold), patch) | start
+        reference_latent = np.where(_all_values(mask, patch, height, width), latent, reference_latent)
         masks.append(mask)
     return np.array(masks)
 

@@ -1,4 +1,4 @@
-"""The vector unit: executes arrays of commands bit for bit, and SpMM by rows on the engines' banks."""
+"""Bit-exact model of the vector unit: executes arrays of commands on engines with banks."""
 
 from dataclasses import dataclass, fields
 
@@ -88,7 +88,7 @@ def _starts(first, last):
 
 @dataclass(frozen=True, kw_only=True)
 class VectorUnit(VectorUnitParameters):
-    """N engines of `n_lanes` lanes, a bank of `bank_depth` rows of `n_lanes` words beside each.
+    """N engines of `n_lanes` lanes, each with a bank of `bank_depth` rows of `n_lanes` words.
 
     Source: DiSC, section IV-B and figure 14 (SpMM on the vector unit).
     """
@@ -110,11 +110,12 @@ class VectorUnit(VectorUnitParameters):
         gives all of that row, zeros where the engine is not enabled. An address outside the bank counts as not enabled.
 
         SUM, SUM_SQUARES and SPMM add a, a*a and `a[engine, 0] * bank row` of the enabled lanes of the enabled
-        engines to one accumulator a lane; they start anew at `first`, after one of them had `last`, and at reset, and
-        give a result at `last`. MAXIMUM keeps the largest a likewise, apart from the sums: a NaN loses against a
-        number, -0 < +0, only NaNs give NaN, and nothing gives -Inf. Totals over the scope of the command with `last`:
-        LANES in entry l < n_lanes, ENGINE in entry v < n_engines, ALL in entry 0; the other entries are 0. LANES and
-        ENGINE use Accumulator.align once; ALL aligns the engines' totals once more, without new guard bits.
+        engines to one accumulator a lane; they restart at `first`, after one of them had `last`, and at reset, and
+        give a result at `last`. MAXIMUM tracks the largest a in the same way, separately from the sums: numbers
+        win over NaN, -0 < +0, only NaNs give NaN, and no element at all gives -Inf. Totals over the scope of the
+        command with `last`: LANES in entry l < n_lanes, ENGINE in entry v < n_engines, ALL in entry 0; the other
+        entries are 0. LANES and ENGINE use Accumulator.align once; ALL aligns the engines' totals once more, without
+        new guard bits.
         """
         width = self.float_format.width
         for name, bits in (("operation", OPERATION_WIDTH), ("scope", SCOPE_WIDTH), *((name, width) for name in "abc")):
@@ -172,7 +173,7 @@ class VectorUnit(VectorUnitParameters):
             at, which = np.nonzero(works[stretch])
             at = stretch[at]
             if writes[stretch[0]]:
-                # Of several writes to one word NumPy keeps the last one.
+                # Of several writes to one word the last one remains.
                 place, lane = np.nonzero(np.asarray(commands.lane_enable, bool)[at, which])
                 at, which = at[place], which[place]
                 banks[engine[which], commands.address[at, which], lane] = commands.a[at, which, lane]
@@ -225,7 +226,7 @@ class VectorUnit(VectorUnitParameters):
 
 
 def _to_key(fmt, word):
-    """An integer that orders words as MAXIMUM does: 0 is nothing, 1 NaN, then from -Inf to +Inf."""
+    """An integer that orders words as MAXIMUM does: 0 is none, 1 NaN, then from -Inf to +Inf."""
     word = np.asarray(word).astype(np.int64)
     key = np.where(word & fmt.sign_bit, word ^ (2 * fmt.sign_bit - 1), word | fmt.sign_bit)
     return np.where(decode(fmt, word).is_nan, 1, key)

@@ -28,14 +28,15 @@ class Core(Block):
     N dot-product units with a weight bank each (WMEM) share the rows of IMEM; their scores, and the probabilities made
     of them, lie in N banks (OMEM); N SIMD engines have the value rows in banks of their own. docs/commands.md says
     what the commands do and where data lie. The results are those of one command after the other; units work at the
-    same time, row by row, where commands follow on each other's rows (:class:`hw.top.controller.chaining.ChainingChecker`).
+    same time, row by row, where commands follow on each other's rows
+    (:class:`hw.top.controller.chaining.ChainingChecker`).
 
-    Members: ``commands``, one command a beat; ``load``, beats of W elements that LOAD and CTR take, and ``store``, those
-    that STORE sends, W = max(n_banks, 2 * n_lanes, simd_lanes), ``last`` with the last one of a command; ``error`` and
-    ``error_command``, see :class:`hw.top.controller.controller.Controller`; ``busy``, which units work.
+    Members: ``commands``, one command a beat; ``load``, beats of W elements that LOAD and CTR take, and ``store``,
+    those that STORE sends, W = max(n_banks, 2 * n_lanes, simd_lanes), ``last`` with the last one of a command;
+    ``error`` and ``error_command``, see :class:`hw.top.controller.controller.Controller`; ``busy``, which units work.
 
-    Defined by :func:`golden.core.core.Core`. It is DiSC's core (section IV, figure 11); run-ahead, kept mass, the chains and
-    the addresses of the hash are this project's.
+    Defined by :func:`golden.core.core.Core`. It is DiSC's core (section IV, figure 11); run-ahead, kept mass, the
+    chains and the addresses of the hash are this project's.
     """
 
     Parameters = CoreSizes

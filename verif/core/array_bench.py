@@ -4,7 +4,7 @@ import numpy as np
 from amaranth.hdl import Shape
 
 from golden.core import array as core_array
-from golden.core.memories import Kept, Memories, Words
+from golden.core.memories import SampledElements, Memories, Words
 from golden.spec.commands import FLAGS, Command, Opcode, Projection
 from golden.spec.sizes import words_for
 from verif.bench.packing import join, pack
@@ -99,7 +99,7 @@ class ArrayProgram:
         words = self._numbers(n_rows, n_words, p.row_word)
         words.reshape(n_rows, -1)[:, n_in:] = self.rng.integers(0, 1 << 16, (n_rows, n_words * p.row_word - n_in))
         where = source + np.arange(n_rows)[:, None] * stride + np.arange(n_words)
-        self.memories.imem[where] = Words.known(words)
+        self.memories.imem[where] = Words.of(words)
         load = [
             ["imem", 0, int(at), word]
             for at, word in zip(where.ravel(), pack(words.reshape(-1, p.row_word), 16), strict=True)
@@ -110,7 +110,7 @@ class ArrayProgram:
         """Puts words into all weight banks; returns them for the loader."""
         p = self.parameters
         words = self._numbers(p.n_banks, n_words, p.n_lanes) if values is None else values
-        self.memories.wmem[:, bank_address : bank_address + n_words] = Words.known(words)
+        self.memories.wmem[:, bank_address : bank_address + n_words] = Words.of(words)
         packed = pack(words.reshape(-1, p.n_lanes), 16)
         places = [[bank, bank_address + word] for bank in range(p.n_banks) for word in range(n_words)]
         return [[*place, word] for place, word in zip(places, packed, strict=True)]
@@ -275,7 +275,7 @@ class ArrayProgram:
         bitmap = self._bitmap(n_rows if mask else 1, density)
         words = pack(bitmap.reshape(len(bitmap), -1).astype(np.int64), 1)
         numbers = self.memories.mask_row_numbers(mask, np.arange(len(bitmap)))
-        self.memories.mask[numbers] = Words.known(bitmap.reshape(len(bitmap), -1), bool)
+        self.memories.mask[numbers] = Words.of(bitmap.reshape(len(bitmap), -1), bool)
         load += [["mask", 0, int(at), word] for at, word in zip(numbers, words, strict=True)]
         destination = self._pick(0, p.omem_depth - n_rows * slots)
         command = {
@@ -291,7 +291,7 @@ class ArrayProgram:
         }
         bits = self.memories.mask_bits(mask, active, slots).data
         core_array.sddmm(self.memories, Command(**command), active, bits)
-        kept = Kept.of(bits)
+        kept = SampledElements.of(bits)
         rows = [[] for _ in active]
         for row, bank, at in zip(kept.row, kept.bank, destination + kept.position):
             value = self.memories.scores[bank, at]
@@ -319,7 +319,7 @@ class ArrayProgram:
         rows = np.zeros((n_rows, n_words * p.row_word), np.int64)
         rows[np.arange(n_rows), self.rng.permutation(n_in)[:n_rows]] = 0x3C00
         where = place["source"] + np.arange(n_rows)[:, None] * place["source_stride"] + np.arange(n_words)
-        self.memories.imem[where] = Words.known(rows.reshape(n_rows, n_words, -1))
+        self.memories.imem[where] = Words.of(rows.reshape(n_rows, n_words, -1))
         return [
             ["imem", 0, int(at), word]
             for at, word in zip(where.ravel(), pack(rows.reshape(-1, p.row_word), 16), strict=True)

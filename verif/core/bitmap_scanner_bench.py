@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.core.bitmap_scanner import walk
+from golden.core.bitmap_scanner import scan
 from hw.top.rows.bitmap_scanner import BitmapScanner
 from verif.bench.batch import Batch, Bench
 from verif.bench.packing import join, pack
@@ -29,7 +29,7 @@ class BitmapScannerBench(Bench):
         kinds = [*KINDS, "empty", "empty", *rng.choice(KINDS, max(4, count // (turns * p.n_slots)))]
         given = np.array([self._row(kind) for kind in kinds])
         bitmap = given & used
-        steps = walk(np.repeat(bitmap, turns, axis=0))
+        steps = scan(np.repeat(bitmap, turns, axis=0))
         is_last_turn = steps.row % turns == turns - 1
         width = (p.n_slots - 1).bit_length()
         slots = np.where(steps.slot < 0, p.n_slots, steps.slot) & ((1 << width) - 1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.core.checks import Known, check, extents
+from golden.core.checks import WrittenState, check, extents
 from golden.spec.commands import ErrorCode
 from golden.spec.sizes import CoreSizes
 from hw.top.controller.command_checker import EXTENT, checked_state
@@ -10,13 +10,13 @@ from verif.bench.endpoints import set_ports, word
 from verif.core.random_commands import random_command
 
 
-def random_known(rng, sizes):
+def random_state(rng, sizes):
     tokens = None
     if rng.random() < 0.8:
         count = rng.integers(0, sizes.max_tokens, endpoint=True) if rng.random() < 0.3 else rng.integers(0, 3)
         tokens = [int(row) for row in rng.integers(0, sizes.max_tokens if rng.random() < 0.5 else 3, count)]
     rows = [int(rng.choice([0, 1, sizes.max_tokens, rng.integers(0, sizes.max_tokens)])) for _ in range(sizes.n_masks)]
-    return Known(rows, int(rng.choice([0, sizes.max_tokens, rng.integers(0, sizes.max_tokens)])), tokens)
+    return WrittenState(rows, int(rng.choice([0, sizes.max_tokens, rng.integers(0, sizes.max_tokens)])), tokens)
 
 
 async def check_commands(simulation):
@@ -31,15 +31,15 @@ async def check_commands(simulation):
     await clock.start()
     await clock.reset()
     for _ in range(job["commands"]):
-        command, known = random_command(rng, sizes), random_known(rng, sizes)
-        tokens = known.tokens or []
+        command, state = random_command(rng, sizes), random_state(rng, sizes)
+        tokens = state.tokens or []
         dut.command.value = command.encode()
         dut.state.value = (
             layout.const(
                 {
-                    "mask_rows": known.mask_count,
-                    "mass_rows": known.mass_count,
-                    "tokens_valid": known.tokens is not None,
+                    "mask_rows": state.mask_count,
+                    "mass_rows": state.mass_count,
+                    "tokens_valid": state.tokens is not None,
                     "token_count": len(tokens),
                     "token_largest": max(tokens, default=0),
                 }
@@ -55,7 +55,7 @@ async def check_commands(simulation):
             if word(dut.done):
                 break
             await clock.edge()
-        expected = check(command, sizes, known)
+        expected = check(command, sizes, state)
         found = [word(dut.error)]
         wanted = [int(expected)]
         if expected == ErrorCode.NONE:
@@ -72,5 +72,5 @@ async def check_commands(simulation):
         counts["checked"] += 1
         counts["codes"][expected.name] += 1
         if found != wanted or not word(dut.done) or waited + 1 != job["latency"]:
-            counts["failed"].append(f"{command}, {known}: {found}, expected {wanted}, after {waited + 1} clocks")
+            counts["failed"].append(f"{command}, {state}: {found}, expected {wanted}, after {waited + 1} clocks")
     return counts

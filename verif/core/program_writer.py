@@ -112,10 +112,10 @@ class ProgramWriter:
         return run.executed[0]
 
     def _code(self, command):
-        return check(command, self.sizes, self.core.known)
+        return check(command, self.sizes, self.core.state)
 
     def _rows_of(self, command):
-        return np.array(self.core.known.tokens, np.int64) if command.has("gated") else np.arange(command.n_rows)
+        return np.array(self.core.state.tokens, np.int64) if command.has("gated") else np.arange(command.n_rows)
 
     def _bits(self, command):
         slots = self.sizes.slots_of(command.n_out)
@@ -145,7 +145,7 @@ class ProgramWriter:
         form = form_of(command)
         self._count(form.opcode.name.lower())
         if command.has("gated"):
-            n_tokens = len(self.core.known.tokens)
+            n_tokens = len(self.core.state.tokens)
             self._count("no tokens" if n_tokens == 0 else "all tokens" if n_tokens == command.n_rows else "some tokens")
         if _works_under_mask(command):
             kept = self._bits(command).data.sum(axis=(1, 2))

@@ -67,10 +67,10 @@ class RandomInputs(ProgramWriter):
         return int(self.rng.choice([1, 13, self.rng.integers(0, 1 << 16)]))
 
     def _need_mask(self, number, n_rows, n_keys):
-        sizes, known = self.sizes, self.core.known
+        sizes, state = self.sizes, self.core.state
         rows = 1 if number == 0 else n_rows
         bits = self.core.memories.mask_bits(number, np.arange(rows), sizes.slots_of(n_keys))
-        if known.mask_count[number] >= rows and bits.defined.all() and self.rng.random() < 0.6:
+        if state.mask_count[number] >= rows and bits.defined.all() and self.rng.random() < 0.6:
             return
         if self.rng.random() < 0.1:
             beats = pack_bits(random_bits(self.rng, rows, sizes.n_banks * sizes.key_slots), sizes.row_word)
@@ -90,7 +90,7 @@ class RandomInputs(ProgramWriter):
             self._emit(Command(opcode=Opcode.LOAD, function=function, n_rows=n_words, destination=first), beats)
 
     def _need_tokens(self, n_rows):
-        tokens = self.core.known.tokens
+        tokens = self.core.state.tokens
         fits = tokens is not None and len(tokens) <= n_rows and max(tokens, default=0) < n_rows
         if not fits or self.rng.random() < 0.5:
             tokens = random_tokens(self.rng, n_rows)
@@ -99,6 +99,6 @@ class RandomInputs(ProgramWriter):
             self._emit(Command(opcode=Opcode.LOAD, function=Memory.TOKENS, n_rows=len(tokens)), beats)
 
     def _need_mass(self, n_rows):
-        if self.core.known.mass_count < n_rows or self.rng.random() < 0.2:
+        if self.core.state.mass_count < n_rows or self.rng.random() < 0.2:
             beats = self._words(n_rows, self.sizes.row_word)
             self._emit(Command(opcode=Opcode.LOAD, function=Memory.MASS, n_rows=n_rows), beats)

@@ -122,7 +122,7 @@ class RandomPrograms(RandomInputs):
         """Scores or probabilities that are there already, or loaded."""
         slots = self.sizes.slots_of(n_keys)
         first = self._place(kind, n_rows * slots)
-        rows = np.array(self.core.known.tokens, np.int64) if gated else np.arange(n_rows)
+        rows = np.array(self.core.state.tokens, np.int64) if gated else np.arange(n_rows)
         bits = self.core.memories.mask_bits(mask, rows, slots).data
         function = Memory.SCORES if kind == "scores" else Memory.PROBABILITIES
         held = self.core.memories.scores if kind == "scores" else self.core.memories.probabilities
@@ -309,7 +309,7 @@ class RandomPrograms(RandomInputs):
 
     def _store_everything(self):
         """Stores of all that was written, and of keys and values by what can be computed with them."""
-        sizes, known = self.sizes, self.core.known
+        sizes, state = self.sizes, self.core.state
         for memory in ("wmem", "vmem"):
             if self._touched.get(memory):
                 self._chain()
@@ -328,11 +328,11 @@ class RandomPrograms(RandomInputs):
         for name, function in (("scores", Memory.SCORES), ("probabilities", Memory.PROBABILITIES)):
             for first, length in self._stretches(name, self.most_beats):
                 self._emit(Command(opcode=Opcode.STORE, function=function, n_rows=length, source=first))
-        for number, count in enumerate(known.mask_count):
+        for number, count in enumerate(state.mask_count):
             if count:
                 self._emit(Command(opcode=Opcode.STORE, function=Memory.MASK, mask=number, n_rows=count))
-        if known.mass_count:
-            self._emit(Command(opcode=Opcode.STORE, function=Memory.MASS, n_rows=known.mass_count))
-        if known.tokens is not None:
+        if state.mass_count:
+            self._emit(Command(opcode=Opcode.STORE, function=Memory.MASS, n_rows=state.mass_count))
+        if state.tokens is not None:
             self._emit(Command(opcode=Opcode.STORE, function=Memory.TOKENS))
         self._emit(Command(opcode=Opcode.STORE, function=Memory.COUNTERS))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.core.bitmap_scanner import walk
+from golden.core.bitmap_scanner import scan
 from golden.spec.commands import FLAGS, Opcode
 from golden.spec.formats import FP16
 from golden.units.softmax_unit import encode_scale, softmax
@@ -55,7 +55,7 @@ class SoftmaxProgram:
         load = [["mask", 0, mask_word(p, mask, row), words[row]] for row in range(n_rows if mask else 1)]
         bitmap = (bitmap & (np.arange(p.key_slots) < slots))[active]
 
-        steps = walk(bitmap)
+        steps = scan(bitmap)
         longest = int(np.bincount(steps.row, minlength=1).max()) if len(steps.row) else 1
         enable = steps.slot >= 0
         counts = bitmap.sum(axis=2)

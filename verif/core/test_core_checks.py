@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from golden.core.checks import Known, check, extents
+from golden.core.checks import WrittenState, check, extents
 from golden.core.core import Core, Refusal
 from golden.spec.commands import FLAGS, Command, Elementwise, ErrorCode, Memory, Opcode
 from golden.spec.sizes import CoreSizes
 
 SIZES = CoreSizes()  # W = 8, T = 64, D = 16, max_dim = 32; words: 512, 256, 64, 1024; two masks
 MASKS, TOKENS, MASSES = [1, 30], [4, 9, 2], 20
-KNOWN = Known(MASKS, MASSES, TOKENS)
+KNOWN = WrittenState(MASKS, MASSES, TOKENS)
 
 OK, FUNCTION, SIZE, RANGE, OVERLAP = (
     ErrorCode.NONE,
@@ -364,7 +364,7 @@ def test_every_opcode_is_checked_and_no_other_one_is_known():
 
 def test_the_first_reason_counts():
     """A command with every fault at once, which are put right one after the other."""
-    nothing = Known([0, 0])
+    nothing = WrittenState([0, 0])
     wrong = replace(SOFTMAX, flags=USE | GATED | RESTART, n_rows=0, source=65535)
     mask = replace(SOFTMAX, flags=MAKE | GATED, mask_out=1, n_rows=31)
     for step, code in (
@@ -376,9 +376,9 @@ def test_the_first_reason_counts():
     ):
         assert check(step, SIZES, nothing) == code
     gated = replace(mask, mask=0)
-    assert check(gated, SIZES, Known([1, 31])) == TOKEN
-    assert check(gated, SIZES, Known([1, 31], tokens=[])) == MASS
-    assert check(gated, SIZES, Known([1, 31], 31, tokens=[])) == OK
+    assert check(gated, SIZES, WrittenState([1, 31])) == TOKEN
+    assert check(gated, SIZES, WrittenState([1, 31], tokens=[])) == MASS
+    assert check(gated, SIZES, WrittenState([1, 31], 31, tokens=[])) == OK
 
 
 def test_token_lists():
@@ -392,16 +392,16 @@ def test_token_lists():
         ([3], TOKEN),
         ([0, 0, 0, 0], TOKEN),
     ):
-        assert check(gated, SIZES, Known([0, 0], tokens=tokens)) == code
-    assert check(store(Memory.TOKENS), SIZES, Known([0, 0])) == TOKEN
-    assert check(store(Memory.TOKENS), SIZES, Known([0, 0], tokens=[])) == OK
+        assert check(gated, SIZES, WrittenState([0, 0], tokens=tokens)) == code
+    assert check(store(Memory.TOKENS), SIZES, WrittenState([0, 0])) == TOKEN
+    assert check(store(Memory.TOKENS), SIZES, WrittenState([0, 0], tokens=[])) == OK
 
 
 def test_a_core_with_one_mask_makes_none():
     sizes = replace(SIZES, n_masks=1)
-    assert check(replace(SOFTMAX, mask=0), sizes, Known([1])) == OK
+    assert check(replace(SOFTMAX, mask=0), sizes, WrittenState([1])) == OK
     for mask_out in range(16):
-        assert check(replace(SOFTMAX, mask=0, flags=MAKE, mask_out=mask_out), sizes, Known([1])) == SIZE
+        assert check(replace(SOFTMAX, mask=0, flags=MAKE, mask_out=mask_out), sizes, WrittenState([1])) == SIZE
 
 
 def test_extents_are_the_words_that_are_written():

@@ -10,7 +10,7 @@ from golden.core.attention_bound import attention_bound
 from golden.core.core import Core
 from golden.core.spmm import spmm
 from golden.program.assembler import Matrix, Program
-from golden.program.placement import decode_kept, encode_kept
+from golden.program.placement import decode_sampled, encode_sampled
 from golden.spec.commands import Command, Elementwise, Memory, Opcode
 from golden.spec.counters import COUNTERS
 from golden.spec.formats import FP16
@@ -303,16 +303,16 @@ def test_every_memory_comes_back(sizes):
     for tokens in ([2, 0, 2], []):
         program.load_tokens(tokens)
         stored.append((program.store_tokens(), tokens))
-    words = encode_kept(scores, mask, sizes, 3)
+    words = encode_sampled(scores, mask, sizes, 3)
     for memory in (Memory.SCORES, Memory.PROBABILITIES):
-        encoded = program.load_kept(scores, mask, 1, memory, multiplier=3)
-        stored.append((program.store_kept(encoded, len(words), memory), words))
+        encoded = program.load_sampled(scores, mask, 1, memory, multiplier=3)
+        stored.append((program.store_sampled(encoded, len(words), memory), words))
     run = run_of(program)
     for handle, expected in stored:
         assert np.array_equal(handle.of(run), expected)
     assert len(program.beat_integers()) == len(program.load_beats)
     assert all(map(np.array_equal, program.results(run), program.split(run.store.values, run.store.last)))
-    decoded = decode_kept(words, mask, sizes, 3)
+    decoded = decode_sampled(words, mask, sizes, 3)
     assert np.array_equal(decoded[mask], scores.astype(np.float16).view(np.uint16)[mask]) and not decoded[~mask].any()
 
 
@@ -330,7 +330,7 @@ def test_what_is_undefined_stays_so():
     again = program.store_rows(program.matmul(y, weights))
     values = program.load_values(rng.normal(size=(4, 4)), at=0)
     program.load_mask(np.ones((1, 4)))
-    scores = program.load_kept(np.zeros((1, 4)), np.ones((1, 4)), 0)
+    scores = program.load_sampled(np.zeros((1, 4)), np.ones((1, 4)), 0)
     kept = program.softmax(scores, 1.0, mask_out=1)
     program.spmm(kept, values)
     core = Core(sizes)

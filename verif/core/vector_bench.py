@@ -3,7 +3,7 @@
 import numpy as np
 
 from golden.core import vector as core_vector
-from golden.core.bitmap_scanner import walk
+from golden.core.bitmap_scanner import scan
 from golden.core.memories import Memories, Words
 from golden.spec.commands import FLAGS, Command, Elementwise, Opcode
 from golden.spec.sizes import words_for
@@ -211,7 +211,7 @@ class VectorProgram:
         counts = bits.sum(axis=(0, 2))
         for bank in range(p.n_banks):
             words = self._words(int(counts[bank]))
-            memories.probabilities[bank, source : source + len(words)] = Words.known(words)
+            memories.probabilities[bank, source : source + len(words)] = Words.of(words)
             load += [["probabilities", bank, source + place, int(word)] for place, word in enumerate(words)]
         command = Command(
             opcode=Opcode.SPMM,
@@ -226,7 +226,7 @@ class VectorProgram:
             bank_address=bank_address,
         )
         counted = core_vector.spmm(memories, command, rows, bits)
-        steps = walk(bits)
+        steps = scan(bits)
         ends = np.vstack([np.zeros((1, p.n_banks), np.int64), np.cumsum(bits.sum(axis=2), axis=0)]) * chunks
         return self._run(
             command,
@@ -262,7 +262,7 @@ class VectorProgram:
         p = self.parameters
         values = self._words((p.n_banks, chunks, slots, p.simd_lanes))
         target = bank_address + np.arange(chunks)[:, None] * slots + np.arange(slots)
-        self._memories.vmem[:, target] = Words.known(values)
+        self._memories.vmem[:, target] = Words.of(values)
         lane_width, address_width = (p.simd_lanes - 1).bit_length(), max(1, (p.vmem_depth - 1).bit_length())
         writes = []
         for (chunk, slot), address in np.ndenumerate(target):
@@ -393,7 +393,7 @@ class VectorProgram:
         pads = bool(rng.integers(2))
         for row in rows:
             first = place[0] + int(row) * place[1]
-            words = Words.known(self._words((n_words, word)))
+            words = Words.of(self._words((n_words, word)))
             if pads and n_in % word:
                 words.defined[-1, n_in % word :] = False
             self._memories.imem[first : first + n_words] = words

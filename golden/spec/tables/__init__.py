@@ -1,4 +1,4 @@
-"""Function tables as data, a file a table, read when they are first asked for.
+"""Function tables as data, one file a table, read on first use.
 
 ``python -m golden.arith.fit_tables`` fits them from the definitions of the functions and writes the files.
 """
@@ -52,18 +52,18 @@ class LinearTable:
 
 
 def line(fields):
-    """The table of lines whose fields a file has."""
+    """The table of lines from the fields of a file."""
     exact = {"intercepts": tuple(fields["intercepts"]), "slopes": tuple(fields["slopes"])}
     return LinearTable(**{**fields, **exact, "error": Fraction(fields["error"])})
 
 
 @cache
 def read(name):
-    """What the file of a table has; not to be changed."""
+    """The contents of a table's file; read-only."""
     return json.loads((FOLDER / f"{name}.json").read_text())
 
 
 def read_for(name, fmt):
-    """The same for a table that there is for each format of operands."""
+    """The same for a table with one entry for each operand format."""
     check_operand_format(fmt)
     return read(f"{name}_{fmt.name}")

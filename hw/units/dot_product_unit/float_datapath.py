@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Mux, Signal
 from amaranth.utils import bits_for, ceil_log2
 
-from golden.spec.dot_product_unit import REFERENCE_ONES
+from golden.spec.dot_product_unit import ALIGNMENT_SLACK_BITS
 from hw.arith.compressor import Heap, dadda_heights, n_levels
 from hw.arith.maximum import DigitMaximum
 from hw.arith.prefix_adder import PrefixAdder
@@ -142,7 +142,7 @@ class FloatDatapath:
         or the floor where a dot product begins.
         """
         m, pipe, plan = self.m, self.pipe, self.plan
-        bits = range(REFERENCE_ONES, self.window.exponent_width)
+        bits = range(ALIGNMENT_SLACK_BITS, self.window.exponent_width)
         planes = [Cat(lane.effective[bit] for lane in lanes) for bit in bits]
         candidates, decided = Cat(lane.counts for lane in lanes), Const(0, 0)
         *groups, last = plan.digit_groups
@@ -170,7 +170,7 @@ class FloatDatapath:
         with m.If(pipe.advance):
             m.d.sync += reference.eq(found)
             with m.If(self.begins[stage - 1] & self.valid[stage - 1]):
-                m.d.sync += before.eq(self.window.floor >> REFERENCE_ONES)
+                m.d.sync += before.eq(self.window.floor >> ALIGNMENT_SLACK_BITS)
             with m.Elif(self.valid[stage]):
                 m.d.sync += before.eq(found)
         return found, reference
@@ -204,7 +204,10 @@ class FloatDatapath:
         """The sum of the beats so far."""
         m, plan = self.m, self.plan
         m.submodules.accumulator = accumulator = AlignedAccumulator(
-            reference_width=len(reference), unit_log2=REFERENCE_ONES, width=plan.accumulator_width, lead=len(plan.tree)
+            reference_width=len(reference),
+            unit_log2=ALIGNMENT_SLACK_BITS,
+            width=plan.accumulator_width,
+            lead=len(plan.tree),
         )
         heap.add(accumulator.shifted, time=SHIFTED_SUM_TIME)
         m.d.comb += [
@@ -227,7 +230,7 @@ class FloatDatapath:
         m.d.comb += [
             rounder.advance.eq(self.pipe.advance),
             rounder.sum.eq(accumulator.sum),
-            rounder.reference.eq(Cat(Const(window.coarseness, REFERENCE_ONES), accumulator.sum_reference)),
+            rounder.reference.eq(Cat(Const(window.coarseness, ALIGNMENT_SLACK_BITS), accumulator.sum_reference)),
             Cat(rounder.is_nan, rounder.plus_inf, rounder.minus_inf).eq(specials),
             payload.wide.eq(rounder.wide),
             payload.narrow.eq(rounder.narrow),

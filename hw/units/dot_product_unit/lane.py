@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
-from golden.spec.dot_product_unit import DEFAULT_ALIGN_WIDTH, MAX_ALIGN_WIDTH, MIN_ALIGN_WIDTH, REFERENCE_ONES
+from golden.spec.dot_product_unit import ALIGNMENT_SLACK_BITS, DEFAULT_ALIGN_WIDTH, MAX_ALIGN_WIDTH, MIN_ALIGN_WIDTH
 from golden.spec.formats import OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
@@ -49,7 +49,7 @@ class Window:
     @property
     def coarseness(self):
         """What the reference may be above the largest exponent."""
-        return (1 << REFERENCE_ONES) - 1
+        return (1 << ALIGNMENT_SLACK_BITS) - 1
 
     @property
     def product_width(self):
@@ -77,7 +77,7 @@ class Window:
     @property
     def reference_width(self):
         """Bits of a reference above the lowest ones."""
-        return self.exponent_width - REFERENCE_ONES
+        return self.exponent_width - ALIGNMENT_SLACK_BITS
 
     @property
     def fine_width(self):
@@ -222,10 +222,10 @@ class LaneDistance(Block):
         m = Module()
         window = self.window
         places = Signal(signed(window.reference_width + 1))
-        upper = places[window.fine_width - REFERENCE_ONES :].as_signed()
+        upper = places[window.fine_width - ALIGNMENT_SLACK_BITS :].as_signed()
         m.d.comb += [
-            places.eq(self.reference - self.exponent[REFERENCE_ONES:]),
-            self.fine.eq(Cat(~self.exponent[:REFERENCE_ONES], places)),
+            places.eq(self.reference - self.exponent[ALIGNMENT_SLACK_BITS:]),
+            self.fine.eq(Cat(~self.exponent[:ALIGNMENT_SLACK_BITS], places)),
             self.coarse.eq(Mux(upper >= window.far, window.far, upper)),
         ]
         return m

@@ -12,7 +12,7 @@ import numpy as np
 
 from golden.arith.floats import from_float64
 from golden.spec.formats import FP16
-from golden.units.layer_norm_unit import SLIPS, encode_epsilon, normalise
+from golden.units.layer_norm_unit import FAULT_SITES, encode_epsilon, normalise
 from hw.cli.arguments import check_least, reporting_errors
 from verif.bench.datasets import DATA, read
 
@@ -24,7 +24,7 @@ N_ELEMENTS = 8
 EPSILONS = (0, encode_epsilon(1e-5), encode_epsilon(1.5))
 """Words; the first one is the smallest and does not count, so that rows may be multiplied by powers of two."""
 CANDIDATES = 1 << 16
-SHOWN = [*((name, way, False) for name in SLIPS for way in (1, -1)), ("product", 1, True), ("product", -1, True)]
+SHOWN = [*((name, way, False) for name in FAULT_SITES for way in (1, -1)), ("product", 1, True), ("product", -1, True)]
 """What is wrong, by how much, and whether results are subnormal that show it."""
 SHOWN.remove(("addend product", 1, False))  # these epsilons and so few elements are never on that edge
 
@@ -57,7 +57,7 @@ def candidates(rng, n_rows):
 
 def shows(values, enable, epsilon, name, way, subnormal):
     """Which of the rows have another result when ``name`` is wrong by ``way``."""
-    right, wrong = (normalise(values, enable, epsilon, slips) for slips in ({}, {name: way}))
+    right, wrong = (normalise(values, enable, epsilon, faults) for faults in ({}, {name: way}))
     differ = (wrong != right) & enable
     if subnormal:
         differ &= (right & 0x7FFF) < 1 << FP16.fraction_width

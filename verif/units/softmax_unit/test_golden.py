@@ -16,7 +16,7 @@ from golden.units.softmax_unit import (
     encode_scale,
     retained_mass,
     softmax,
-    threshold_keeps,
+    at_least_theta,
     truncated_product,
 )
 
@@ -170,7 +170,7 @@ def test_threshold():
     values = np.array([0, 1, 0x03FF, 0x3400, 0x3C00, NAN], np.uint16)
     numbers = to_float64(FP16, values)
     for theta in (0, 0x8000, 1, 0x3400, 0x3C01, INFINITY, NEGATIVE_INFINITY, 0xBC00, NAN, 0xFE00):
-        assert np.array_equal(threshold_keeps(values, theta), numbers >= to_float64(FP16, theta))
+        assert np.array_equal(at_least_theta(values, theta), numbers >= to_float64(FP16, theta))
 
 
 def test_kept_mass_is_rounded_once():
