@@ -7,7 +7,7 @@ from tqdm import tqdm
 from hw.cli.arguments import ALL, EVERYTHING
 from hw.emit.emission import MEMORY_BODIES
 from hw.emit.package import build_package, write_files
-from hw.emit.verilog_subset import RESERVED
+from hw.emit.reserved import why_no_module
 from hw.lib.errors import UsageError
 
 __all__ = ["add_arguments", "run"]
@@ -32,8 +32,8 @@ def run(options, blocks):
     if options.name is not None:
         if len(blocks) > 1:
             raise UsageError(f"--name {options.name!r} needs the name of one block")
-        if not options.name.isidentifier() or not options.name.isascii() or options.name in RESERVED:
-            raise UsageError(f"--name must be a plain Verilog identifier, not {options.name!r}")
+        if why := why_no_module(options.name):
+            raise UsageError(f"--name must be a name for a Verilog module: {options.name!r} {why}")
         blocks = dict(zip([options.name], blocks.values(), strict=True))
     folder = Path(options.output) if options.output else _default_folder(options, blocks)
     try:

@@ -1,9 +1,6 @@
-"""From blocks to Verilog: every distinct block becomes one RTLIL module, Yosys tidies them, and a writer makes them read well."""
+"""From blocks to Verilog: every distinct block becomes one RTLIL module, Yosys optimises them, and they are written."""
 
 import inspect
-import re
-import subprocess
-import sys
 import tempfile
 import textwrap
 from contextlib import contextmanager
@@ -14,8 +11,11 @@ from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
+from hw.emit.netlist import read_rtlil
+from hw.emit.reserved import is_identifier
 from hw.emit.rtlil_text import black_box, normalise
-from hw.emit.verilog import split_modules, tidy
+from hw.emit.verilog import write_design
+from hw.emit.yosys import run_yosys
 from hw.lib.ports import port_name
 
 MEMORY_BODIES = ("model", "macro")
@@ -24,15 +24,7 @@ TARGETS = ("asic", "fpga")
 DIRECTIONS = {"input": PortDirection.Input, "output": PortDirection.Output}
 
 # opt_clean runs before opt_dff so that the latter sees plain enables and resets.
-YOSYS_RUNNER = """
-import sys
-from pyosys import libyosys
-design = libyosys.Design()
-for line in sys.argv[1].split(";"):
-    libyosys.run_pass(line.strip(), design)
-"""
-
-YOSYS_PASSES = "proc; opt_expr; opt_clean; opt_dff; opt_clean -purge"
+YOSYS_PASSES = ("proc", "opt_expr", "opt_clean", "opt_dff", "memory_nordff", "opt_clean -purge")
 
 
 @contextmanager
@@ -74,17 +66,6 @@ def attribute_line(attributes):
     return f"(* {', '.join(items)} *)\n" if attributes else ""
 
 
-def with_kept_nets(verilog, rtlil_text):
-    """A module's Verilog with the attribute ``keep`` before the nets that have it in RTLIL: it must reach synthesis."""
-    for name in re.findall(r"^  attribute \\keep 1\n(?:  attribute .*\n)*  wire (?:.* )?\\(\S+)$", rtlil_text, re.M):
-        verilog, count = re.subn(
-            rf"^  ((?:wire|reg) (?:signed )?(?:\[\d+:\d+\] )?{name};)$", r"  (* keep *) \1", verilog, flags=re.M
-        )
-        if count != 1:
-            raise RuntimeError(f"net {name}, which is to be kept, has no declaration of its own in the Verilog")
-    return verilog
-
-
 class Emission:
     """A set of Verilog modules under construction; it is the platform with which blocks are elaborated.
 
@@ -96,7 +77,9 @@ class Emission:
         What blocks are built for that have a circuit for each, see :meth:`hw.lib.block.Block.circuit_for`.
 
     ``clocking`` says for every emitted module which of clk and rst it has; ``macros`` describes the black boxes;
-    ``attributes`` has the Verilog attributes of the modules that have a role.
+    ``attributes`` has the Verilog attributes of the modules that have a role. After :meth:`verilog`, ``netlist`` is the
+    RTLIL text that Yosys made, and ``matches`` says for every module which of its names are which in the Verilog, for a
+    proof that both are equal.
     """
 
     def __init__(self, memory="model", target="asic"):
@@ -116,6 +99,7 @@ class Emission:
         self._tops = []
         self._opening = None
         self._parents = []
+        self.netlist, self.matches = "", {}
 
     def add_top(self, block, name=None):
         """Emit a block, or any component, as a top module; returns the module's name."""
@@ -146,6 +130,9 @@ class Emission:
             return name
         self._children[name] = {}
         ports = flat_ports(block)
+        for port in ports:
+            if not self._parents and not is_identifier(port):
+                raise ValueError(f"port {port!r} of {name} has a name that Verilog does not take")
         self._opening = block
         self._parents.append(name)
         with memories_without_contents():
@@ -169,16 +156,15 @@ class Emission:
         return name
 
     def verilog(self):
-        """Run Yosys and return ``{module name: Verilog text}``, parents before children."""
+        """Optimise with Yosys and return ``{module name: Verilog text}``, parents before children."""
         rtlil_text = "".join(text for modules in self._rtlil.values() for text in modules.values())
-        written = split_modules(run_yosys(rtlil_text, self._tops))
+        self.netlist = optimise(rtlil_text, self._tops)
+        written = write_design(read_rtlil(self.netlist), self.macros)
+        self.matches = {name: module.matches for name, module in written.items()}
         return {
             name: self._comments[name]
             + attribute_line(self.attributes.get(name, {}))
-            + "\n".join(
-                with_kept_nets(tidy(written[module], black_box=module in self.macros), text)
-                for module, text in modules.items()
-            )
+            + "\n".join(written[module].text for module in modules)
             for name, modules in reversed(self._rtlil.items())
         }
 
@@ -194,18 +180,11 @@ class Emission:
         return found
 
 
-def run_yosys(rtlil_text, tops):
-    """Tidy an RTLIL design with Yosys (in a process of its own, since a Yosys error ends it) and write Verilog."""
-    with tempfile.TemporaryDirectory(prefix="emit-") as folder:
-        Path(folder, "design.il").write_text(rtlil_text)
-        result = Path(folder, "design.v")
-        checks = "; ".join(f"hierarchy -check -top {top}" for top in tops) if len(tops) == 1 else "hierarchy -check"
-        script = (
-            f"read_rtlil design.il; {checks}; {YOSYS_PASSES}; "
-            "setattr -mod -unset blackbox =A:blackbox; write_verilog -noattr design.v"
-        )
-        run = subprocess.run([sys.executable, "-c", YOSYS_RUNNER, script], capture_output=True, text=True, cwd=folder)
-        if run.returncode or not result.exists():
-            lines = [line for line in (run.stdout + run.stderr).splitlines() if "ERROR" in line]
-            raise RuntimeError(f"Yosys refused the design: {lines[-1] if lines else run.stderr[-500:]}")
-        return result.read_text()
+def optimise(rtlil_text, tops):
+    """Check and optimise an RTLIL design with Yosys; returns its RTLIL."""
+    with tempfile.TemporaryDirectory(prefix="emit-") as name:
+        folder = Path(name)
+        (folder / "design.il").write_text(rtlil_text)
+        check = f"hierarchy -check -top {tops[0]}" if len(tops) == 1 else "hierarchy -check"
+        run_yosys(folder, ["read_rtlil design.il", check, *YOSYS_PASSES, "write_rtlil result.il"])
+        return (folder / "result.il").read_text()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hw.emit import contract
 from hw.emit.emission import Emission, comment, summary
+from hw.emit.verilog import as_file
 from hw.lib.block import Block
 
 TOOLS = ("amaranth", "pyosys")
@@ -50,7 +51,7 @@ def build_package(blocks, memory="model", progress=lambda stage: None, target="a
     headers[COMMON_FILE] = comment(["Modules that several blocks share."])
     headers[MACRO_FILE] = comment(["Black boxes to be replaced by a memory compiler's macros; see manifest.json."])
     order = sorted(sources, key=lambda file: (file not in (MACRO_FILE, COMMON_FILE), file))
-    files = {file: headers[file] + "\n" + "\n".join(sources[file]) for file in order}
+    files = {file: as_file(headers[file], sources[file]) for file in order}
     manifest = {
         "tools": {tool: importlib.metadata.version(tool) for tool in TOOLS},
         "memory": memory,

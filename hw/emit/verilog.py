@@ -1,10 +1,21 @@
-"""Makes Yosys' Verilog read well: ANSI port lists, intermediate nets folded into their only use, registers grouped."""
+"""Writes a module of RTLIL as Verilog that reads well: ANSI ports, expressions, registers grouped by their control."""
 
 import re
+from collections import defaultdict
+from typing import NamedTuple
 
-from hw.emit.verilog_subset import plain_reductions, plain_selections
+from hw.emit.dataflow import Dataflow
+from hw.emit.naming import Names, port_names
+from hw.emit.netlist import Bits, cut, width_of
+from hw.emit.operators import ASSOCIATIVE, constant
 
 MAX_LINE = 118
+_LONGEST = 100
+"""Characters of an expression, about, up to which results are written where they are used."""
+_DEEPEST = 4
+"""Operators one inside another up to which they are."""
+
+_YOSYS_ATTRIBUTES = {"top", "blackbox", "cells_not_processed", "dynports", "hdlname", "src", "generator", "full_case"}
 
 
 def split_modules(text):
@@ -12,14 +23,21 @@ def split_modules(text):
     return {match[1]: match[0] for match in re.finditer(r"^module (\S+?)\s*\(.*?^endmodule$", text, re.M | re.S)}
 
 
-def tidy(module, black_box=False):
-    """One module in the form in which it is given to the user."""
-    name, header, body = _ansi_ports(_plain_names(module))
-    body = _replications(plain_selections(body))
-    body = _fold_nets(header, body)
-    body = _group_registers(plain_reductions(body))
-    text = f"module {name} (\n{header}\n);\n{body}\n"
-    return undriven(f"(* blackbox *)\n{text}") if black_box else text
+# What Verilator's -Wall says of every generated design, and why it is no fault there.
+WAIVERS = {
+    "DECLFILENAME": "a file holds a block and the modules that only this block uses",
+    "SYMRSVDWORD": "a port may be called as a word of C++, such as reference",
+    "TIMESCALEMOD": "nothing here depends on a time scale, which other files may have",
+    "UNUSEDSIGNAL": "shared modules have all ports and full widths, whoever uses them",
+}
+
+
+def as_file(header, modules):
+    """The text of a file of modules, complete in itself: implicit nets are errors here, and nowhere else."""
+    waivers = "".join(f"/* verilator lint_off {name} */ // {reason}\n" for name, reason in WAIVERS.items())
+    opening = f"/* verilator lint_save */\n{waivers}`default_nettype none\n"
+    body = "\n".join(modules)
+    return f"{header}\n{opening}\n{body}\n`default_nettype wire\n/* verilator lint_restore */\n"
 
 
 def undriven(text):
@@ -27,255 +45,351 @@ def undriven(text):
     return f"/* verilator lint_off UNDRIVEN */\n{text}/* verilator lint_on UNDRIVEN */\n"
 
 
-# Ports -----------------------------------------------------------------------------------------------------------
+class Matches(NamedTuple):
+    """Which name of a module's RTLIL is which in its Verilog: ``{Part of a net: register}``, instances, memories."""
 
-_PORT = re.compile(r"^  (input|output)((?: signed)?(?: \[\d+:\d+\])?) (\w+);\n", re.M)
-
-
-def _ansi_ports(module):
-    """Split a module into its name, an ANSI port list and the rest."""
-    opening = re.match(r"module (\S+?)\s*\((.*?)\);\n", module, re.S)
-    order, body = re.findall(r"\w+", opening[2]), module[opening.end() :]
-    direction = {match[3]: match[1] for match in _PORT.finditer(body)}
-    body = _PORT.sub("", body)
-    lines = []
-    for port in order:
-        declaration = re.search(rf"^  (wire|reg)((?: signed)?(?: \[\d+:\d+\])?) {port};\n", body, re.M)
-        body = body[: declaration.start()] + body[declaration.end() :]
-        lines.append(f"  {direction[port]:6} {declaration[1]:4}{declaration[2]} {port}")
-    return opening[1], ",\n".join(lines), body
+    registers: dict
+    instances: dict
+    memories: dict
 
 
-# Names -----------------------------------------------------------------------------------------------------------
-
-_BIT_REGISTER = re.compile(r"\\(\w+)\[(\d+)\] ")
-
-
-def _plain_names(module):
-    """The register that Yosys makes of one bit of a vector, ``\\name_reg[3] ``, becomes ``name_reg_3``."""
-    used = set(re.findall(r"\w+", module))
-    names = {}
-    for match in _BIT_REGISTER.finditer(module):
-        if match[0] not in names:
-            name = f"{match[1]}_{match[2]}"
-            while name in used:
-                name += "_"
-            used.add(name)
-            names[match[0]] = name
-    return _BIT_REGISTER.sub(lambda match: names[match[0]], module)
+class Written(NamedTuple):
+    text: str
+    matches: Matches
 
 
-# Concatenations --------------------------------------------------------------------------------------------------
+def write_design(modules, black_boxes):
+    """``{module name: Written}``, modules in the form in which they are given to the user."""
+    design = {module.name: module for module in modules}
+    return {
+        name: _black_box(module) if name in black_boxes else _Writer(module, design).written()
+        for name, module in design.items()
+    }
 
-_CONCATENATION = re.compile(r"\{ ([^{}]+) \}")
+
+def _black_box(module):
+    return Written(
+        undriven(f"(* blackbox *)\nmodule {module.name} (\n{_ports(module, set())}\n);\nendmodule\n"),
+        Matches({}, {}, {}),
+    )
 
 
-def _replications(body):
-    """``{ a, a, a, b }`` becomes ``{ {3{a}}, b }``."""
+def _ports(module, registers):
+    lines, names = [], port_names(module)
+    for name, direction in module.directions.items():
+        kind = "reg" if name in registers else "wire"
+        keep = "(* keep *) " if name in module.kept else ""
+        lines.append(f"  {keep}{direction:6} {kind:4} {_range(module.wires[name])}{names[name[1:]]}")
+    return ",\n".join(lines)
 
-    def shorten(match):
+
+def _range(width):
+    return f"[{width - 1}:0] " if width > 1 else ""
+
+
+class _Writer:
+    def __init__(self, module, design):
+        self._module, self._design = module, design
+        self._flow = Dataflow(module)
+        self._names = Names(self._flow, design)
+        self._sizes = {}
+        self._folded = set()
+        self._functions = {}
+        self._choose_folds()
+        for number in reversed(self._flow.operations):
+            if self._is_net(number):
+                self._names.name(number)
+        for name in self._flow.nameless:
+            self._names.name(name)
+
+    def _is_net(self, number):
+        return number not in self._folded and number not in self._flow.targets
+
+    # Which results are written where they are used
+
+    def _choose_folds(self):
+        for number, made in self._flow.operations.items():
+            self._sizes[number] = self._fold(made.operands)
+        for register in self._flow.registers:
+            self._fold([register.data])
+        for control in self._flow.controls:
+            self._fold([control.enable or (), control.clear or ()])
+        for write in self._flow.writes:
+            self._fold([write.address])
+            self._fold([write.data])
+            for lane in write.lanes:
+                self._fold([lane[2]])
+        for _, ports in self._flow.instances:
+            for signal in ports.values():
+                self._fold([signal])
+
+    def _fold(self, operands):
+        """Fold into an expression what fits; returns its length, about, and its depth."""
+        length, depth, parts = 3 * len(operands), 0, []
+        for operand in operands:
+            before = None
+            for part in operand:
+                if part == before:
+                    continue
+                before = part
+                if isinstance(part, Bits):
+                    length += 4 + part.width // 4
+                elif isinstance(part.of, int):
+                    parts.append(part)
+                else:
+                    length += len(self._names.of.get(part.of, part.of)) + 4
+        for part in sorted(parts, key=lambda part: self._sizes[part.of]):
+            size, inner = self._sizes[part.of]
+            fits = length + size <= _LONGEST and inner < _DEEPEST
+            if part.of in self._folded or fits and self._is_foldable(part.of):
+                self._folded.add(part.of)
+                length, depth = length + size, max(depth, inner)
+            else:
+                length += 20
+        return length, depth + 1
+
+    def _is_foldable(self, number):
+        """Used as a whole, and once, or so short that it may stand there twice: an inverted name."""
+        made, users = self._flow.operations[number], self._flow.users[number]
+        operand = made.operands[0]
+        is_short = made.operator == "~" and len(operand) == 1 and not isinstance(operand[0].of, int)
+        is_whole = all(part.width == made.width for _, part in users)
+        return made.anywhere and is_whole and (len(users) == 1 or is_short)
+
+    # Expressions: a text, and how it binds: 0 as a name does, 1 as a unary operator, else the operator
+
+    def _signal(self, signal):
+        if len(signal) == 1:
+            return self._part(signal[0])
         runs = []
-        for item in match[1].split(", "):
-            if runs and runs[-1][0] == item:
+        for part in signal:
+            if runs and runs[-1][0] == part:
                 runs[-1][1] += 1
             else:
-                runs.append([item, 1])
-        if all(count < 3 for _, count in runs):
-            return match[0]
-        words = [f"{{{count}{{{item}}}}}" if count > 2 else ", ".join([item] * count) for item, count in runs]
-        return words[0] if len(words) == 1 else "{ " + ", ".join(words) + " }"
+                runs.append([part, 1])
+        words = []
+        for part, count in runs:
+            word = self._part(part)[0]
+            words.append(f"{{{count}{{{word}}}}}" if count > 1 else word)
+        return words[0] if len(words) == 1 else f"{{{', '.join(words)}}}", 0
 
-    return _CONCATENATION.sub(shorten, body)
+    def _part(self, part):
+        if isinstance(part, Bits):
+            return constant(part.bits), 0
+        if part.of in self._folded:
+            return self._expression(part.of)
+        return self._slice(part), 0
+
+    def _slice(self, part):
+        name = self._names.of[part.of]
+        width = self._flow.operations[part.of].width if isinstance(part.of, int) else self._module.wires[part.of]
+        if part.width == width:
+            return name
+        return f"{name}[{part.low}]" if part.width == 1 else f"{name}[{part.low + part.width - 1}:{part.low}]"
+
+    def _expression(self, number):
+        made = self._flow.operations[number]
+        operator = made.operator
+        if operator == "case":
+            return self._choice(number, made)
+        words = [self._signal(operand) for operand in made.operands]
+        if operator == "?":
+            condition, chosen, other = words
+            return f"{_inside(condition, '!')} ? {_inside(chosen, '?')} : {_inside(other, ':')}", "?"
+        if made.kind == "$memrd_v2":
+            return f"{self._names.memories[operator]}[{words[0][0]}]", 0
+        if len(words) == 1:
+            return (f"{operator}{_inside(words[0], '~')}", "~" if operator == "~" else 1) if operator else words[0]
+        words = [
+            (f"$signed({text})", 0) if marked else (text, binds)
+            for (text, binds), marked in zip(words, made.signed or (False, False), strict=True)
+        ]
+        first, second = words
+        # In the order in which it is computed: a + b + c, but a + (b + c).
+        left = first[0] if first[1] == operator in ASSOCIATIVE else _inside(first, operator)
+        return f"{left} {operator} {_inside(second, operator)}", operator
+
+    def _choice(self, number, made):
+        """A choice by one of several select bits, as a function: any of them may be 1, but never two."""
+        default, values, select = made.operands
+        if number not in self._functions:
+            target = self._flow.targets.get(number)
+            name = self._names.of[target[0].of] if target else self._names.of.get(number)
+            self._functions[number] = self._names.free(f"select_{name or self._names.by_use(number)}")
+        name = self._functions[number]
+        return f"{name}({', '.join(self._signal(signal)[0] for signal in (default, values, select))})", 0
+
+    def _function(self, number):
+        made, name = self._flow.operations[number], self._functions[number]
+        width, count = made.width, width_of(made.operands[2])
+        lines = [
+            f"  function {_range(width)}{name};",
+            f"    input {_range(width)}mux_default;",
+            f"    input {_range(width * count)}mux_values;",
+            f"    input {_range(count)}mux_select;",
+            "    (* parallel_case *)",
+            "    case (1'b1)",
+        ]
+        for index in range(count):
+            span = f"[{(index + 1) * width - 1}:{index * width}]" if width > 1 else f"[{index}]"
+            lines.append(f"      mux_select{f'[{index}]' if count > 1 else ''}: {name} = mux_values{span};")
+        return [*lines, f"      default: {name} = mux_default;", "    endcase", "  endfunction"]
+
+    # The module
+
+    def written(self):
+        text, names = self._text(), self._names
+        registers = {register.target: self._target(register) for register in self._flow.registers}
+        return Written(text, Matches(registers, names.instances, names.memories))
+
+    def _text(self):
+        self._split_registers()
+        body = [*self._operations(), *self._always(), *self._writes(), *self._instances()]
+        attributes = [name for name in self._module.attributes if name not in _YOSYS_ATTRIBUTES]
+        lines = [*(f"(* {name} *)" for name in attributes), f"module {self._module.name} ("]
+        lines += [_ports(self._module, self._registers), ");", *self._declarations()]
+        for number in self._functions:
+            lines += self._function(number)
+        return "\n".join([*lines, *body, "endmodule", ""])
+
+    def _split_registers(self):
+        """A net that registers drive as a whole is a register; else these have one of their own for their part."""
+        driven = defaultdict(int)
+        for register in self._flow.registers:
+            driven[register.target.of] += register.target.width
+        self._registers = {name for name, width in driven.items() if width == self._module.wires[name]}
+        self._parts = {}
+        for register in self._flow.registers:
+            if register.target.of not in self._registers:
+                self._parts[register.target] = self._names.free(f"{self._names.of[register.target.of]}_reg")
+
+    def _target(self, register):
+        return self._parts.get(register.target) or self._slice(register.target)
+
+    def _declarations(self):
+        numbers = filter(self._is_net, self._flow.operations)
+        found = {self._names.of[number]: ("wire", self._flow.operations[number].width) for number in numbers}
+        for name, width in self._module.wires.items():
+            if name in self._names.of and name not in self._module.directions:
+                kind = "reg" if name in self._registers else "wire"
+                found[self._names.of[name]] = (f"(* keep *) {kind}" if name in self._module.kept else kind, width)
+        for part, name in self._parts.items():
+            found[name] = ("reg", part.width)
+        lines = [f"  {kind} {_range(width)}{name};" for name, (kind, width) in sorted(found.items())]
+        for name, (width, size) in self._module.memories.items():
+            lines.append(f"  reg {_range(width)}{self._names.memories[name]} [{size - 1}:0];")
+        return lines
+
+    def _operations(self):
+        lines = []
+        for part, name in self._parts.items():
+            lines += _wrapped(f"  assign {self._slice(part)} = {name};")
+        for number in self._flow.operations:
+            if number in self._folded:
+                continue
+            target = self._flow.targets.get(number)
+            left = self._signal(target)[0] if target else self._names.of[number]
+            lines += _wrapped(f"  assign {left} = {self._expression(number)[0]};")
+            for part, signal in self._flow.slices.get(number, ()):
+                lines += _wrapped(f"  assign {self._slice(part)} = {self._signal(signal)[0]};")
+        return lines
+
+    def _always(self):
+        lines = []
+        for control, registers in self._flow.controls.items():
+            plain = [f"{self._target(register)} <= {self._signal(register.data)[0]};" for register in registers]
+            events = f"{'posedge' if control.rising == '1' else 'negedge'} {self._signal(control.clock)[0]}"
+            if control.is_asynchronous:
+                clear = f"{'posedge' if control.clears_at == '1' else 'negedge'} {self._signal(control.clear)[0]}"
+                events += f" or {clear}"
+            lines.append(f"  always @({events})")
+            enable = self._condition(control.enable, control.enables_at) if control.enable else None
+            if not control.clear:
+                if enable:
+                    lines += _block(f"    if ({enable}) ", plain)
+                elif len(plain) == 1:
+                    lines += _wrapped(f"    {plain[0]}")
+                else:
+                    lines[-1] += " begin"
+                    lines += [line for text in plain for line in _wrapped(f"    {text}")] + ["  end"]
+                continue
+            cleared = [f"{self._target(register)} <= {constant(register.cleared.bits)};" for register in registers]
+            clear = self._condition(control.clear, control.clears_at)
+            if control.enable_first:
+                lines += [*_wrapped(f"    if ({enable}) begin"), *_block(f"      if ({clear}) ", cleared)]
+                lines += [*_block("      else ", plain), "    end"]
+            else:
+                lines += _block(f"    if ({clear}) ", cleared)
+                lines += _block(f"    else if ({enable}) " if enable else "    else ", plain)
+        return lines
+
+    def _condition(self, signal, value):
+        text, binds = self._signal(signal)
+        return text if value == "1" else f"!{_inside((text, binds), '~')}"
+
+    def _writes(self):
+        lines = []
+        for write in self._flow.writes:
+            name = self._names.memories[write.memory]
+            address = self._signal(write.address)[0]
+            edge = "posedge" if write.rising == "1" else "negedge"
+            lines.append(f"  always @({edge} {self._signal(write.clock)[0]}) begin")
+            whole = self._module.memories[write.memory][0]
+            for low, width, enable in write.lanes:
+                span = "" if width == whole else f"[{low + width - 1}:{low}]" if width > 1 else f"[{low}]"
+                data = self._signal(cut(write.data, low, width))[0]
+                assignment = f"{name}[{address}]{span} <= {data};"
+                if enable == (Bits("1"),):
+                    lines += _wrapped(f"    {assignment}")
+                else:
+                    lines += [*_wrapped(f"    if ({self._signal(enable)[0]})"), *_wrapped(f"      {assignment}")]
+            lines.append("  end")
+        return lines
+
+    def _instances(self):
+        lines = []
+        for cell, ports in self._flow.instances:
+            child = cell.kind[1:]
+            names = port_names(self._design[child]) if child in self._design else {}
+            lines.append(f"  {child} {self._names.instances[cell.name]} (")
+            pins = [
+                _wrapped(f"    .{names.get(port, port)}({self._signal(signal)[0]}),") for port, signal in ports.items()
+            ]
+            if pins:
+                pins[-1][-1] = pins[-1][-1].removesuffix(",")
+            lines += [line for pin in pins for line in pin]
+            lines.append("  );")
+        return lines
 
 
-# Intermediate nets -----------------------------------------------------------------------------------------------
-
-_DECLARATION = re.compile(r"(?:wire|reg) *(?:\[(\d+):(\d+)\] )?(\w+)")
-_NET = re.compile(r"\b_\d+_(?![\w\[])")
-_ANY_NET = re.compile(r"\b_\d+_\b")
-_OPERAND = (
-    r"(?:\w+(?:'h?[\w?]+)?(?:\[\d+(?::\d+)?\])?|\{[^()]*?\}\}?|\([^()]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\)[^()]*)*\))"
-)
-_UNARY = re.compile(rf"^(~|!|&|\||\^|~\^) ({_OPERAND})$")
-_BINARY = re.compile(rf"^({_OPERAND}) (&&|\|\||[&|^+*-]|==|!=|<=?|>=?|<<<?|>>>?) ({_OPERAND})$")
-_TERNARY = re.compile(rf"^({_OPERAND}) \? ({_OPERAND}) : ({_OPERAND})$")
-_ONE_BIT = {"!", "&&", "||", "==", "!=", "<", "<=", ">", ">="}
-_ASSIGN = re.compile(r"^  assign (.+?) = (.+);$")
-_REGISTER = re.compile(r"^(    (?:else )?(?:if \(.*?\) )?)(\S+) <= (.+);$")
+def _inside(word, outer):
+    """An operand's text, in parentheses where it could be read in another way."""
+    text, binds = word
+    if binds == 0 or binds == "~" and outer != "~" or binds == "?" and outer == ":":
+        return text
+    if outer in ("?", ":") and binds != "?":
+        return text
+    return f"({text})"
 
 
-class _Widths:
-    """Widths of the simple operands that Yosys writes; ``None`` where it cannot be told."""
-
-    def __init__(self, text):
-        self._named = {match[3]: int(match[1] or 0) - int(match[2] or 0) + 1 for match in _DECLARATION.finditer(text)}
-        self.folded = {}
-
-    def of(self, operand):
-        if operand in self.folded:
-            return self.folded[operand]
-        if match := re.fullmatch(r"(\w+)", operand):
-            return self._named.get(operand)
-        if match := re.fullmatch(r"(\d+)'h?[\w?]+", operand):
-            return int(match[1])
-        if match := re.fullmatch(r"\w+\[(\d+)(?::(\d+))?\]", operand):
-            return int(match[1]) - int(match[2] or match[1]) + 1
-        if match := re.fullmatch(r"\{(\d+)\{([^{}]+)\}\}", operand):
-            width = self.of(match[2])
-            return width and int(match[1]) * width
-        if match := re.fullmatch(r"\{ (.+) \}", operand):
-            parts = [self.of(part) for part in re.split(r", (?![^{}]*\}\})", match[1])]
-            return None if None in parts else sum(parts)
-        return None
+def _block(opening, assignments):
+    if len(assignments) == 1:
+        return _wrapped(f"{opening}{assignments[0]}")
+    indent = opening[: len(opening) - len(opening.lstrip())]
+    lines = _wrapped(f"{opening}begin")
+    for assignment in assignments:
+        lines += _wrapped(f"{indent}  {assignment}")
+    return [*lines, f"{indent}end"]
 
 
-def _shape(expression, width, widths):
-    """How an expression may be folded into its use: "anywhere", "same width", "assignment" or ``None``.
-
-    Verilog evaluates most operators at the width of the context. Comparisons, and bitwise operations on operands of
-    the full width, give the same bits in a wider context; an inverted operand does not, nor does a sum.
-    """
-    if match := _UNARY.match(expression):
-        operator, operand = match.groups()
-        if operator == "~":
-            return "same width" if widths.of(operand) == width else None
-        return "anywhere" if width == 1 else None
-    if match := _TERNARY.match(expression):
-        return "anywhere" if widths.of(match[2]) == widths.of(match[3]) == width else "assignment"
-    if match := _BINARY.match(expression):
-        first, operator, second = match.groups()
-        if operator in _ONE_BIT:
-            return "anywhere" if width == 1 else None
-        if operator in "&|^":
-            return "anywhere" if widths.of(first) == widths.of(second) == width else "assignment"
-        return "assignment"
-    return None
-
-
-def _folded(line, net, expression, shape, width, widths):
-    """The line with the net replaced by its expression, or ``None`` where that could change the value."""
-    match = _ASSIGN.match(line)
-    target, value = (match[1], match[2]) if match else (None, None)
-    if match is None and (match := _REGISTER.match(line)):
-        target, value = match[2], match[3]
-        if net not in _ANY_NET.findall(value):  # the condition: self-determined
-            if shape == "assignment" or width != 1:
-                return None
-            bare = line.replace(f"({net})", f"({expression})")
-            return bare if bare != line else _NET.sub(lambda m: f"({expression})" if m[0] == net else m[0], line)
-    if match is None:
-        return None
-    target_width = widths.of(target)
-    if value == net:
-        return line[: match.start(match.lastindex)] + expression + ";" if target_width == width else None
-    if shape == "assignment":
-        return None
-    if shape == "same width":
-        form = _BINARY.match(value) or _TERNARY.match(value)
-        if form is None:
-            return None
-        is_condition = len(form.groups()) == 3 and form.re is _TERNARY and form[1] == net
-        bitwise = form.re is _TERNARY or form[2] in "&|^"
-        if not (is_condition and width == 1) and not (bitwise and target_width == width):
-            return None
-    elif not (_UNARY.match(value) or _BINARY.match(value) or _TERNARY.match(value)):
-        return None
-    wrapped = f"({expression})"
-    widths.folded[wrapped] = width
-    return _NET.sub(lambda found: wrapped if found[0] == net else found[0], line)
-
-
-def _fold_nets(header, body):
-    """Fold each numbered net that is used once into its use."""
-    lines = body.split("\n")
-    widths = _Widths(header + "\n" + body)
-    uses, definition = {}, {}
-    for index, line in enumerate(lines):
-        if re.match(r"  wire (?:\[\d+:\d+\] )?_\d+_;$", line):
-            continue
-        match = _ASSIGN.match(line)
-        for net in _ANY_NET.findall(line):
-            uses.setdefault(net, []).append(index)
-        if match and _ANY_NET.fullmatch(match[1]):
-            definition[match[1]] = index
-    gone = set()
-    position = {}  # where a folded line's nets went
-    for net, index in definition.items():
-        places = [place for place in uses[net] if place != index]
-        if len(places) != 1 or uses[net].count(index) != 1:
-            continue
-        place = places[0]
-        while place in position:
-            place = position[place]
-        expression = _ASSIGN.match(lines[index])[2]
-        width = widths.of(net)
-        shape = _shape(expression, width, widths)
-        if shape is None or lines[place] is None or len(lines[place]) + len(expression) > MAX_LINE:
-            continue
-        replaced = _folded(lines[place], net, expression, shape, width, widths)
-        if replaced is None or replaced == lines[place]:
-            continue
-        lines[place], lines[index] = replaced, None
-        position[index] = place
-        gone.add(net)
-    kept = []
-    for line in lines:
-        match = line is not None and re.match(r"  wire (?:\[\d+:\d+\] )?(_\d+_);$", line)
-        if line is not None and not (match and match[1] in gone):
-            kept.append(line)
-    return "\n".join(kept)
-
-
-# Registers -------------------------------------------------------------------------------------------------------
-
-_ALWAYS = re.compile(
-    r"^  always @\((posedge clk)\)\n"
-    r"(?:    if \((.*)\) (\S+) <= (.*);\n(?:    else if \((.*)\) \3 <= (.*);\n|    else \3 <= (.*);\n)?"
-    r"|    (\S+) <= (.*);\n)",
-    re.M,
-)
-
-
-def _group_registers(body):
-    """One always block for all registers with the same reset and enable."""
-    groups, spans = {}, []
-    for match in _ALWAYS.finditer(body):
-        _, condition, target, value, enable, enabled, otherwise, plain, plain_value = match.groups()
-        if plain:
-            key, branches = ("plain",), [(plain, plain_value)]
-        elif enable is not None:
-            key, branches = ("reset", condition, enable), [(target, value), (target, enabled)]
-        elif otherwise is not None:
-            key, branches = ("reset", condition, None), [(target, value), (target, otherwise)]
-        else:
-            key, branches = ("enable", condition), [(target, value)]
-        groups.setdefault(key, []).append(branches)
-        spans.append((match.start(), match.end(), key))
-    out, last, written = [], 0, set()
-    for start, end, key in spans:
-        out.append(body[last:start])
-        if key not in written:
-            written.add(key)
-            out.append(_always(key, groups[key]))
-        last = end
-    return "".join(out) + body[last:]
-
-
-def _always(key, registers):
-    def block(opening, branch):
-        assignments = [f"{target} <= {value};" for target, value in (branches[branch] for branches in registers)]
-        if len(assignments) == 1:
-            return f"{opening}{assignments[0]}\n"
-        return f"{opening}begin\n" + "".join(f"      {line}\n" for line in assignments) + "    end\n"
-
-    text = "  always @(posedge clk)\n"
-    if key[0] == "plain":
-        return (
-            text.replace(")\n", ") begin\n") + block("", 0)[6:].replace("      ", "    ").replace("    end", "  end")
-            if len(registers) > 1
-            else text + block("    ", 0)
-        )
-    text += block(f"    if ({key[1]}) ", 0)
-    if key[0] == "reset":
-        text += block("    else " if key[2] is None else f"    else if ({key[2]}) ", 1)
-    return text
+def _wrapped(line):
+    """A line of Verilog as lines of at most ``MAX_LINE`` characters where it has spaces to break at."""
+    lines, indent = [], " " * (len(line) - len(line.lstrip()) + 4)
+    while len(line) > MAX_LINE:
+        place = line.rfind(" ", len(indent) + 1, MAX_LINE)
+        place = place if place > 0 else line.find(" ", MAX_LINE)
+        if place < 0:
+            break
+        lines.append(line[:place])
+        line = indent + line[place + 1 :]
+    return [*lines, line]

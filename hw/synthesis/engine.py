@@ -1,6 +1,5 @@
 """Runs Yosys in a process of its own and turns its errors into one sentence."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -12,11 +11,6 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 class SynthesisError(ValueError):
     """A design, library or tool that the flow cannot work with, in one sentence."""
-
-
-def abc_program():
-    """The ABC that comes with Yosys; found without importing its package, which changes how libraries are loaded."""
-    return Path(importlib.util.find_spec("pyosys").origin).parent / "yosys-abc"
 
 
 def run(commands, folder, progress, name="yosys"):

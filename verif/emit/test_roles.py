@@ -5,15 +5,20 @@ import re
 from itertools import product
 
 import pytest
-from amaranth.hdl import Elaboratable
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
 from amaranth.sim import Simulator
 
 from hw.arith.multiplier import RecodedMultiplier, UnsignedMultiplier
 from hw.arith.prefix_adder import PrefixAdder
-from hw.emit.emission import Emission, attribute_line, with_kept_nets
+from hw.emit.emission import Emission, attribute_line
 from hw.emit.package import build_package
 from hw.lib.memory import MemoryBank
 from hw.registry import make_block
+
+# Two operands, made as wide as their product.
+_PRODUCT = r" = \{\d+'h00*, \w+\} \* \{\d+'h00*, \w+\};"
 
 
 def attributes_in(files):
@@ -58,8 +63,8 @@ MULTIPLIERS = [
 @pytest.mark.parametrize("make", MULTIPLIERS)
 def test_multipliers_of_the_fpga_target_are_one_product(make):
     files = {target: build_package({"top": make()}, target=target)["top.v"] for target in ("asic", "fpga")}
-    assert re.search(r" = \w+ \* \w+;", files["fpga"]) and "adder_row" not in files["fpga"]
-    assert not re.search(r" = \w+ \* \w+;", files["asic"])
+    assert re.search(_PRODUCT, files["fpga"]) and "adder_row" not in files["fpga"]
+    assert not re.search(_PRODUCT, files["asic"])
 
 
 def test_an_adder_of_the_fpga_target_is_an_addition():
@@ -79,11 +84,20 @@ def test_the_nodes_of_an_adder_are_kept():
     assert verilog.count("keep") == len(kept)
 
 
-def test_a_net_to_be_kept_that_the_verilog_does_not_declare():
-    rtlil = "module \\top\n  attribute \\keep 1\n  wire width 2 \\node\nend\n"
-    assert with_kept_nets("  wire [1:0] node;\n", rtlil) == "  (* keep *) wire [1:0] node;\n"
-    with pytest.raises(RuntimeError, match="net node, which is to be kept"):
-        with_kept_nets("  wire [1:0] other;\n", rtlil)
+class KeptOutput(wiring.Component):
+    y: Out(2)
+
+    def elaborate(self, platform):
+        self.y.attrs["keep"] = 1
+        m = Module()
+        m.d.comb += self.y.eq(2)
+        return m
+
+
+def test_a_kept_net_may_be_a_port():
+    emission = Emission()
+    emission.add_top(KeptOutput(), "top")
+    assert "  (* keep *) output wire [1:0] y\n" in emission.verilog()["top"]
 
 
 class OnFpga(Elaboratable):

@@ -5,7 +5,8 @@ import sys
 
 from amaranth.back import rtlil
 
-from hw.emit.emission import DIRECTIONS, YOSYS_RUNNER, Emission
+from hw.emit.emission import DIRECTIONS, Emission
+from hw.emit.yosys import YOSYS_RUNNER
 from verif.formal.aig import Aig
 from verif.formal.checker import TOP
 

@@ -4,7 +4,7 @@ import re
 import subprocess
 from dataclasses import dataclass
 
-from hw.synthesis.engine import abc_program
+from hw.emit.yosys import abc_program
 from verif.formal.aig import Aig
 
 __all__ = ["Answer", "prove", "search"]

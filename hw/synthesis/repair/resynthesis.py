@@ -6,7 +6,7 @@ register or the end of a chain of adder cells.
 
 import subprocess
 
-from hw.synthesis.engine import abc_program
+from hw.emit.yosys import abc_program
 
 
 class Region:
