@@ -42,8 +42,7 @@ WORDS = {
 class Operation(NamedTuple):
     """A cell as it is written: its operands as signals of the right widths, and the width of the result.
 
-    ``operator`` is Verilog's, or ``?`` or ``case``; ``signed`` says which operands are marked; ``anywhere`` is false
-    where the result must be assigned to a net before it is used.
+    ``operator`` is Verilog's, or ``?`` or ``case``; ``signed`` says which operands are marked.
     """
 
     kind: str
@@ -51,7 +50,6 @@ class Operation(NamedTuple):
     operands: tuple
     width: int
     signed: tuple = ()
-    anywhere: bool = True
 
 
 def is_operation(cell):
@@ -96,9 +94,7 @@ def operation(cell, ports, width):
         width = width if kind in _ANY_WIDTH_SHIFTS else max(width, width_of(operand))
         marked = kind == "$sshr" and signed
         first = fitted(operand, width, signed)
-        return Operation(
-            kind, operator if kind != "$sshr" or marked else ">>", (first, second), width, (marked, False), not marked
-        )
+        return Operation(kind, operator if kind != "$sshr" or marked else ">>", (first, second), width, (marked, False))
     if kind in _ANY_WIDTH:
         return Operation(
             kind, operator, (fitted(operand, width, both_signed), fitted(second, width, both_signed)), width
@@ -110,7 +106,7 @@ def operation(cell, ports, width):
     if kind in _DIVISIONS:
         if both_signed and kind.endswith("floor"):
             raise ValueError("a signed division that rounds down has no Verilog operator")
-        return Operation(kind, operator, operands, inner, (both_signed,) * 2, not both_signed)
+        return Operation(kind, operator, operands, inner, (both_signed,) * 2)
     marked = both_signed and kind in _SIGNED_BY_MARK
     return Operation(kind, operator, operands, 1, (marked, marked))
 

@@ -154,7 +154,7 @@ class _Writer:
         operand = made.operands[0]
         is_short = made.operator == "~" and len(operand) == 1 and not isinstance(operand[0].of, int)
         is_whole = all(part.width == made.width for _, part in users)
-        return made.anywhere and is_whole and (len(users) == 1 or is_short)
+        return is_whole and (len(users) == 1 or is_short)
 
     # Expressions: a text, and how it binds: 0 as a name does, 1 as a unary operator, else the operator
 
@@ -207,7 +207,9 @@ class _Writer:
         first, second = words
         # In the order in which it is computed: a + b + c, but a + (b + c).
         left = first[0] if first[1] == operator in ASSOCIATIVE else _inside(first, operator)
-        return f"{left} {operator} {_inside(second, operator)}", operator
+        text = f"{left} {operator} {_inside(second, operator)}"
+        is_number = operator not in ("<", "<=", ">", ">=")
+        return (f"$unsigned({text})", 0) if any(made.signed) and is_number else (text, operator)
 
     def _choice(self, number, made):
         """A choice by one of several select bits, as a function: any of them may be 1, but never two."""

@@ -234,7 +234,7 @@ BUGS = [
         "layer_norm_unit",
         "LayerNormUnit",
         {"n_lanes": 1, "n_slots": 1},
-        r"assign (advance\w*) = ~normalised__valid \| normalised__ready;",
+        r"assign (\w*advance) = ~normalised__valid \| normalised__ready;",
         r"assign \1 = 1'h1;",
         "layer_norm_unit",
         {"n_lanes": 1, "n_slots": 1},

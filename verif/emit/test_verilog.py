@@ -113,6 +113,6 @@ def test_a_wrong_text_is_not_proved(everything, right, wrong):
 @pytest.mark.parametrize("unit", ["dot_product_unit", "softmax_unit"])
 def test_text_reads_well(unit):
     _, text = emitted(make_block(unit, "tiny"), unit)
-    assert not re.search(r"\b_\w*\d+_\b|\b_signal|\$(?!signed)", text)
+    assert not re.search(r"\b_\w*\d+_\b|\b_signal|\$(?!signed|unsigned)", text)
     assert max(map(len, text.splitlines())) <= 120
     assert not re.search(r"'d\d{3}", text)
