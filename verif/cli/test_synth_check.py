@@ -21,9 +21,10 @@ def files(tmp_path, monkeypatch):
     """Baseline, history and picture in a folder of the test's own, with one small point."""
     for name in ("BASELINE", "HISTORY", "PLOT", "PAGE"):
         monkeypatch.setattr(synth_baseline, name, tmp_path / getattr(synth_baseline, name).name)
-    monkeypatch.setattr(repair_table, "PAGE", tmp_path / "synthesis.md")
+    for name in ("FIGURES", "PAGE"):
+        monkeypatch.setattr(repair_table, name, tmp_path / getattr(repair_table, name).name)
     point = Point("hash", "hash_bank_mapper", {"n_columns": 64, "n_banks": 4}, 500, quick=True)
-    for module in (check, synth_baseline):
+    for module in (check, synth_baseline, repair_table):
         monkeypatch.setattr(module, "POINTS", (point,))
     (tmp_path / "mini.lib").write_text(mini_liberty.text())
     return tmp_path
@@ -98,6 +99,13 @@ def test_the_table_of_points_is_that_of_the_baseline():
     assert synth_baseline.page(committed, json.loads(Path("docs/synthesis_baseline.json").read_text())) == committed
 
 
+def test_the_table_of_timing_repair_is_that_of_its_figures():
+    committed = Path("docs/synthesis.md").read_text()
+    figures = json.loads(repair_table.FIGURES.read_text())
+    assert all(len(rows) >= 8 for rows in figures.values())
+    assert repair_table.page(committed, figures) == committed
+
+
 @pytest.mark.slow
 def test_a_new_baseline_renews_the_table_of_points(files):
     begin = "<!-- begin points (generated: make synth-check UPDATE=1) -->"
@@ -117,6 +125,8 @@ def test_the_table_of_timing_repair_is_renewed(files, capsys):
     assert "give --liberty FILE" in capsys.readouterr().err
     assert run("--repair-table", "--liberty", files / "mini.lib") == 0
     text = repair_table.PAGE.read_text()
+    figures = json.loads(repair_table.FIGURES.read_text())
+    assert repair_table.page(text, figures) == text
     row = next(line.split("|") for line in text.splitlines() if line.startswith("| hash"))
     area, path = ((float(row[n + 2].replace(",", "")) / float(row[n].replace(",", ""))) for n in (3, 4))
     # Both are rounded to whole units in the table.
