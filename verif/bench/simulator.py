@@ -22,9 +22,9 @@ class SimulatorError(Exception):
     """A simulator is missing, broken, or refused a design."""
 
 
-def choose(name=None):
-    """The simulator to use: ``name``, else the environment's ``SIM``, else Icarus where installed, else Verilator."""
-    name = name or os.environ.get("SIM") or ("icarus" if shutil.which("iverilog") else "verilator")
+def choose(name=None, default=None):
+    """The simulator: ``name``, else the environment's ``SIM``, else ``default``, else Icarus, or Verilator without it."""
+    name = name or os.environ.get("SIM") or default or ("icarus" if shutil.which("iverilog") else "verilator")
     if name not in SIMULATORS:
         raise SimulatorError(f"unknown simulator {name!r}: legal are {', '.join(SIMULATORS)}")
     if name == "icarus":

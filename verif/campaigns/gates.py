@@ -78,7 +78,7 @@ def check(unit, library_file, options):
         result = run_bench(
             block,
             seed=options.seed,
-            sim=simulator.choose_for(is_large=True, name=options.sim),
+            sim=simulator.choose(options.sim, default="verilator"),
             count=options.count,
             edit=lambda files: {f"{unit}.v": netlist.verilog},
         )

@@ -165,7 +165,7 @@ def run_mutants(mutants, count, seed, numbers=None):
                     mutants.block,
                     "verif.campaigns.mutant_runs:run_each",
                     job,
-                    sim=simulator.choose_for(is_large=True),
+                    sim=simulator.choose(default="verilator"),
                     keep=folder,
                     long=True,
                     edit=lambda files: {f"{mutants.top}.v": mutants.verilog},
