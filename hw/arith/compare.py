@@ -32,8 +32,8 @@ class FloatCompare(Block):
         "less": "left < right; false with a NaN",
         "equal": "left == right, where −0 equals +0; false with a NaN",
         "greater": "left > right; false with a NaN",
-        "left_is_maximum": "whether the larger one is left: a NaN loses against a number, −0 < +0",
-        "left_is_minimum": "whether the smaller one is left: a NaN loses against a number, −0 < +0",
+        "left_is_maximum": "whether the larger one is left: a number wins over NaN, −0 < +0",
+        "left_is_minimum": "whether the smaller one is left: a number wins over NaN, −0 < +0",
     }
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Carry-save addition: rows of full and half adders, and heaps of bits that they reduce level by level."""
+"""Carry-save addition: rows of full and half adders, and bit heaps (Dadda reduction)."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class FullAdderRow(Block):
     members_doc = {
         "a": "first addend",
         "b": "second addend",
-        "c": "third addend, the one that may come last",
+        "c": "third addend, the latest to arrive",
         "sum": "weight of the addends",
         "carry": "twice the weight of the addends",
     }
@@ -139,28 +139,26 @@ def row_spans(heights):
 
 
 class Heap:
-    """Bits sorted by weight whose sum is wanted, modulo ``2**width``.
+    """Bit heap: bits by weight that are summed modulo ``2**width``.
 
-    Addends are put in with :meth:`add`; :meth:`reduce` inserts full and half adders by Dadda's rule (as few and as
-    late as possible) until no column is taller than asked, and returns what is left as rows. Neighbouring adders of
-    one level share a row. In each column the bits that come first are used first, the latest at the adder's fastest
-    input.
+    Addends are added with :meth:`add`; :meth:`reduce` inserts full and half adders by Dadda's rule (as few and as
+    late as possible) until no column exceeds the requested height, and returns the remaining rows. Neighbouring adders
+    of one level share a row. In each column the earliest bits are used first, the latest at the adder's fastest input.
 
-    An ``inverted`` heap holds the complements of its bits: what is added, and the rows it returns, are complements of
-    the numbers meant; the total is not. A full adder of complements gives complements, so that nothing else changes,
-    and a partial product then is a NAND.
+    An ``inverted`` heap holds complemented bits: addends and returned rows are complements, the total is not. A full
+    adder of complements gives complements, so the structure is the same, and a partial product is a NAND.
     """
 
     def __init__(self, m, name, width, inverted=False):
         self._m, self._name = m, name
         self.width = width
         self.inverted = inverted
-        self._columns = [[] for _ in range(width)]  # of (when it comes, bit), the earliest first
+        self._columns = [[] for _ in range(width)]  # of (arrival time, bit), the earliest first
         self._constant = 0
         self._level = 0
 
     def add(self, value, offset=0, time=0):
-        """Add an unsigned value times ``2**offset``, which comes later than others: ``time`` hundredths of an adder."""
+        """Add an unsigned value times ``2**offset`` that arrives at ``time``, in hundredths of a full-adder delay."""
         for index, bit in enumerate(Value.cast(value)):
             if offset + index < self.width:
                 self._columns[offset + index].append((time, bit))
@@ -177,7 +175,7 @@ class Heap:
 
     @property
     def height(self):
-        """The tallest column, with the constant's."""
+        """The height of the tallest column, constant included."""
         return max(len(column) + (self._constant >> index & 1) for index, column in enumerate(self._columns))
 
     def reduce(self, height=2, levels=None):
@@ -207,9 +205,9 @@ class Heap:
             self.add(value, offset)
 
     def total(self, adder=None):
-        """The sum, as one carry-propagate addition of the two rows that are left: ``+``, or a block of that class.
+        """The sum: one carry-propagate addition of the last two rows, by ``+`` or a block of class ``adder``.
 
-        The lowest columns come before the others: a chain of adders adds them, as far as its carry comes in time.
+        The low columns arrive before the others: a ripple chain adds them as far as its carry is in time.
         """
         self.reduce(2)
         missing = Const(self.inverted, 1)
@@ -226,7 +224,7 @@ class Heap:
             else:
                 break
         high = self._columns[len(low) :]
-        # The carry in enters twice, a place further down: an addition of two numbers it stays.
+        # The carry in is added as two bits one column below, so that this remains an addition of two numbers.
         operands = []
         for depth in range(2):
             operand = Signal(1 + len(high), name=f"{self._name}_operand_{depth}")
@@ -248,7 +246,7 @@ class Heap:
         return result
 
     def _reduce_to(self, target):
-        """One level: at most ``target`` bits are left in every column, counting the carries that come in."""
+        """One level: at most ``target`` bits remain in every column, incoming carries included."""
         self._level += 1
         full, half = _adders([len(column) for column in self._columns], target)
         taken = [0] * self.width
@@ -282,12 +280,12 @@ class Heap:
         ]
 
 
-# From each input of an adder to its sum and to its carry, in hundredths of the longest way through a full adder.
+# Delay from each input to sum and to carry, in hundredths of the longest path through a full adder.
 _DELAYS = {2: ((50, 50), (35, 35)), 3: ((100, 100, 80), (80, 80, 65))}
 
 
 def _times(group):
-    """When the sum and the carry of an adder come."""
+    """Arrival times of the sum and the carry of an adder."""
     return [max(time + delay for (time, _), delay in zip(group, delays, strict=True)) for delays in _DELAYS[len(group)]]
 
 

@@ -1,4 +1,4 @@
-"""An FP32 word as two operands whose exact sum a narrower fused multiply-add rounds."""
+"""Split of an FP32 word into two operands whose sum a narrower fused multiply-add rounds exactly."""
 
 from dataclasses import dataclass
 
@@ -21,11 +21,11 @@ class SplitSingleParameters(Parameters):
 
 
 class SplitSingle(Block):
-    """``word = upper + lower``, as far as the rounding to the format can tell. Combinational.
+    """``word = upper + lower``, exact up to a sticky bit, so that it rounds as the word does. Combinational.
 
     ``upper`` is the leading bits of the significand, ``lower`` the next ones, of the same sign; bits below are ORed
-    into its last bit. Numbers that are infinite in the format come as Inf, those below half of its smallest one as
-    zeros with their sign.
+    into its last bit. Numbers that overflow the format become Inf, those below half of its smallest one
+    signed zeros.
     """
 
     Parameters = SplitSingleParameters

@@ -1,4 +1,4 @@
-"""Whether two FP16 numbers differ by more than a threshold, decided exactly and without rounding anything."""
+"""Whether two FP16 numbers differ by more than a threshold, decided exactly, without rounding."""
 
 from dataclasses import dataclass
 
@@ -65,7 +65,7 @@ class ThresholdDecoder(Block):
 
 
 def _carry_out(m, generate, propagate):
-    """The carry out of an addition, by a tree over what its places generate and propagate."""
+    """The carry out of an addition, by a tree over generate and propagate bits."""
     missing = (1 << ceil_log2(len(generate))) - len(generate)
     generate = Cat(generate, Const(0, missing))
     propagate = Cat(propagate, Const(-1, missing))
@@ -83,17 +83,17 @@ def _carry_out(m, generate, propagate):
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceExceedsParameters(Parameters):
-    registered: bool = flag(True, doc="whether a register row cuts the decision in two")
+    registered: bool = flag(True, doc="whether a register row splits the decision into two stages")
 
 
 class DifferenceExceeds(Block):
     """``exceeds = |current - previous| > threshold`` on the exact values; 1 if either is infinite or NaN.
 
-    With x >= y the magnitudes and t the threshold, equal signs ask for ``x > t + y`` and opposite ones for
-    ``x > t - y``. The right-hand side is formed at the larger exponent of t and y. Only if x's exponent is near that
-    one (the same or one above; for ``t - y`` the same or one below) does it matter, otherwise the exponents decide.
-    x then is a whole number of half units in the last place of that exponent, so that rounding the right-hand side
-    down to such half units leaves the decision as it is: one shifter, no normalisation.
+    With x >= y the magnitudes and t the threshold, the decision is ``x > t + y`` for equal signs and ``x > t - y`` for
+    opposite ones. The right-hand side is computed at the larger exponent of t and y. It only matters if x's exponent is
+    near that one (the same or one above; for ``t - y`` the same or one below), otherwise the exponents decide. x then
+    is a multiple of half a unit in the last place of that exponent, so that rounding the right-hand side down to such
+    half units does not change the decision: one shifter, no normalisation.
 
     Latency: one advance if registered, else combinational. ``threshold`` belongs to the beat of ``current``,
     ``threshold_later`` to the one that is behind the register row (the same beat where there is none).
@@ -155,7 +155,7 @@ class DifferenceExceeds(Block):
             smaller.eq(Mux(swap, current_place, previous_place)),
         ]
 
-        # How far the larger exponent lies over the leading one, the greater of the threshold's and the smaller's.
+        # Difference between the larger exponent and the leading one, the maximum of the threshold's and the smaller's.
         leads = ~smaller.gap.above
         gap = Signal(_GAP)
         with m.If(leads):
@@ -206,7 +206,7 @@ class DifferenceExceeds(Block):
         return m
 
     def _place(self, m, exponent, name):
-        """Where an exponent lies relative to the threshold's."""
+        """Position of an exponent relative to the threshold's."""
         distance = Signal(range(-32, 32), name=f"{name}_distance")
         place = Signal(_PLACE, name=f"{name}_place")
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""One lane of element-wise operations: all of them are fused multiply-adds of chosen operands."""
+"""One lane of element-wise operations: all of them are fused multiply-adds of selected operands."""
 
 from dataclasses import dataclass
 
@@ -39,8 +39,8 @@ class ElementwiseLane(Block):
     TO_FP16                  {b, a} in the format                  upper * 1 + lower
     ======================== ===================================== =============================
 
-    Results in the format are in the low half, with zeros above. Other operations give a result without meaning. The
-    choice of operands comes before the first of four register rows: the inputs should arrive early in the clock.
+    Results in the format are in the low half, with zeros above. Results of other operations are undefined. The
+    operands are selected before the first of four register rows: the inputs should arrive early in the clock.
     Golden model: ``golden.arith.elementwise.elementwise``.
     """
 
@@ -90,7 +90,7 @@ class ElementwiseLane(Block):
         m.d.comb += [
             absolute.eq(self.operation == VectorOp.ABS_DIFF),
             widen.eq(self.operation == VectorOp.TO_FP32),
-            # The lower half of an FP32 word stays where it belongs below an upper half of zero.
+            # The lower half of an FP32 word keeps its exponent below an upper half of zero.
             product_zero.eq((zeros[0] | zeros[1]) & ~narrow),
             datapath.advance.eq(self.advance),
             datapath.a.eq(pipe.register(Mux(narrow, split.upper, first), name="first_1")),

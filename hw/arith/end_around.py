@@ -1,4 +1,4 @@
-"""Sum or magnitude of a difference in one carry-propagate addition."""
+"""End-around-carry adder: sum, or magnitude of a difference, in one carry-propagate addition."""
 
 from dataclasses import dataclass
 
@@ -20,9 +20,9 @@ class EndAroundAdder(Block):
     """``magnitude = a + b``, or with ``subtract`` the magnitude of ``a - x`` where ``b`` is ``~x`` (in any split of the
     two operands whose sum is ``a + ~x``). Combinational.
 
-    A carry out says that the difference is positive: it is added at the low end (the one that ``~x`` lacks to be
-    ``-x``). Without a carry the sum is ``~(x - a)`` and is inverted. A prefix tree gives the carries without and with
-    the carry in, so the carry out only passes one row of gates.
+    A carry out means that the difference is positive: it is added at the low end (``-x = ~x + 1``). Without a carry out
+    the sum is ``~(x - a)`` and is inverted. A prefix tree computes the carries without and with a carry in, so the
+    carry out only passes one row of gates.
     """
 
     Parameters = EndAroundAdderParameters
@@ -30,7 +30,7 @@ class EndAroundAdder(Block):
         "a": "first operand",
         "b": "second operand",
         "subtract": "whether the sum is a difference",
-        "lost": "whether x has a fraction below: then a positive difference is rounded down, and lacks no one",
+        "lost": "whether x has ones below: then a positive difference is rounded down, without the carry in",
         "magnitude": "the result",
         "negative": "with subtract: whether the difference is negative or zero",
     }
@@ -60,7 +60,7 @@ class EndAroundAdder(Block):
             carry_in.eq(self.subtract & generate[-1] & ~self.lost),
             invert.eq(self.subtract & ~generate[-1]),
         ]
-        # An inverted sum has no carry in: both are chosen in one row of gates, before the last exclusive or.
+        # An inverted sum has no carry in: both cases are selected in one row of gates, before the last XOR.
         carries = Signal(self.width)
         m.d.comb += carries.eq(
             Mux(
@@ -74,7 +74,7 @@ class EndAroundAdder(Block):
 
 
 def prefix_tree(m, generate, propagate):
-    """Carries out of every bit (without carry in), and whether a carry in passes every bit: Sklansky's tree."""
+    """Carry out of every bit (no carry in), and whether a carry in propagates through it: Sklansky's tree."""
     width, span = len(generate), 1
     while span < width:
         next_generate = Signal(width, name=f"generate_{2 * span}")

@@ -26,13 +26,14 @@ class ExponentialParameters(Parameters):
 class Exponential(Block):
     """``y = e**x`` for every x, monotone, subnormal results rounded and not flushed.
 
-    ``|x| * log2(e)`` is formed in fixed point from a few shifted significands. For negative x it is inverted, which
-    is a last place too small, as the truncation made it a last place too large for positive x on average; the lines
-    are fitted to the middle. The integer part gives the exponent, the fraction f gives ``2**f`` by piecewise lines,
-    which subnormal results move right before the rounding half up. |x| of about half an ulp of 1 and less gives 1,
+    ``|x| * log2(e)`` is computed in fixed point from a few shifted significands, truncated. For negative x it is
+    inverted bitwise, which is one last place too small; the segments are fitted to the mean of both errors. The integer
+    part gives the exponent, the fraction f gives ``2**f`` by linear segments, shifted right for subnormal results and
+    rounded half up. |x| of about half an ulp of 1 and less gives 1,
     -Inf gives 0, NaN the canonical NaN, too large x Inf.
 
-    Latency 4, one result a clock; x is not registered, y is. Golden: ``golden.arith.functions.exponential``.
+    Latency 4, one result a clock; the input is not registered, the output is. Golden:
+    ``golden.arith.functions.exponential``.
     """
 
     Parameters = ExponentialParameters
@@ -76,7 +77,7 @@ class Exponential(Block):
         is_nan = pipe.register(is_nan, name="is_nan_1")
         sign = pipe.register(x.sign, name="sign_1")
 
-        # 2. Integer and fraction of the exponent to base two; the fraction is looked up.
+        # 2. Integer and fraction of the base-two exponent; table look-up with the fraction.
         fraction_width = tables.power.argument_width
         m.submodules.align = align = LogShifter(width=fraction_width + tables.top_exponent + 2, amount_width=4)
         fixed = Signal(len(align.shifted))
@@ -100,7 +101,7 @@ class Exponential(Block):
         right = pipe.register(right, name="right_3")
         is_nan = pipe.register(is_nan, name="is_nan_3")
 
-        # 4. Subnormal results move right; then the rounding, which may carry into the exponent.
+        # 4. Right shift of subnormal results; rounding, which may carry into the exponent.
         m.submodules.denormalise = denormalise = LogShifter(width=fmt.fraction_width + 2, amount_width=4)
         m.d.comb += [denormalise.value.eq(Cat(power, 1)), denormalise.amount.eq(right)]
         rounded = Signal(fmt.width - 1)
@@ -131,10 +132,10 @@ class Exponential(Block):
         return heap.total()[tables.guard :]
 
     def _exponent(self, m, fmt, whole, sign, far, is_nan):
-        """The result's exponent field and by how many places it moves right.
+        """The result's exponent field and the right shift of its significand.
 
-        `whole` is the exponent's magnitude, inverted where it is negative. Infinity and NaN get the largest field,
-        and like zero move right so far that nothing is left of the fraction.
+        `whole` is the exponent's magnitude, inverted where it is negative. Infinity and NaN get the largest field;
+        like zero they are shifted right until the fraction is 0.
         """
         field = Signal(fmt.exponent_width)
         right = Signal(4)

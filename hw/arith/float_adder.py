@@ -1,4 +1,4 @@
-"""Adding two floating-point numbers of one format, rounded once."""
+"""Floating-point adder for one format, one rounding."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class FloatAdderParameters(Parameters):
 
 
 class FloatAdder(Block):
-    """``sum = left + right``, rounded once to nearest, ties to even; subnormals are handled in and out.
+    """``sum = left + right``, rounded once to nearest, ties to even; subnormals included.
 
     A NaN, or infinities of both signs, give the canonical NaN. A sum of exact opposites is +0. Timing: five advances.
     """
@@ -62,7 +62,7 @@ class FloatAdder(Block):
         return m
 
     def _order(self, m, pipe):
-        """Stage 1: the larger magnitude first, both with their hidden bits; what the following stages need to know."""
+        """Stage 1: order by magnitude, hidden bits, and the control of the following stages."""
         fmt = self._format
         words = [Signal(float_layout(fmt), name=f"{side}_word") for side in ("left", "right")]
         m.d.comb += [words[0].eq(self.left), words[1].eq(self.right)]
@@ -91,7 +91,7 @@ class FloatAdder(Block):
         return *significands, state
 
     def _align(self, m, pipe, significand, distance):
-        """Stage 2: the smaller one at the larger one's exponent, with its sticky bit."""
+        """Stage 2: align the smaller one to the larger one's exponent, with a sticky bit."""
         width = len(significand) + _BELOW - 1
         m.submodules.align = shifter = LogShifter(width=width, amount_width=len(distance), sticky=True)
         m.d.comb += [shifter.value.eq(Cat(Const(0, _BELOW - 1), significand)), shifter.amount.eq(distance)]

@@ -115,7 +115,7 @@ def decode_operand(m, fmt, word, name):
     """The operand of a word in ``fmt``, and whether it is zero."""
     word = data.View(float_layout(fmt), word)
     operand, zero = Signal(operand_layout(fmt), name=name), Signal(name=f"{name}_zero")
-    # Subnormals share the exponent of field 1.
+    # Subnormals have the exponent of field 1.
     m.d.comb += [
         operand.fraction.eq(word.fraction),
         operand.hidden.eq(word.exponent.any()),

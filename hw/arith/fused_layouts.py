@@ -1,4 +1,4 @@
-"""What the stages of the fused multiply-add datapath hand on."""
+"""Layouts between the stages of the fused multiply-add datapath."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 GROUP = 8
-"""Bits of a group of the sum: the second stage shifts zeros out by groups, the third one inside a group."""
+"""Bits of a group of the sum: the second stage normalises by groups, the third one within a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def operand_layout(fmt):
 
 
 def window_width(fmt):
-    """The product with two bits below it, two guard bits above it, and the addend left of them."""
+    """Width of the window: the addend, two guard bits, the product, and two bits below it."""
     return 3 * fmt.precision + 4
 
 
@@ -50,7 +50,7 @@ def n_groups(fmt):
 
 
 def control_fields(parameters):
-    """What travels with the number: specials, and for wide results what is wanted."""
+    """Control bits: specials, and for wide results the requested form."""
     return {"is_nan": 1, "is_inf": 1} | ({"widen": 1} if parameters.wide else {})
 
 
@@ -67,7 +67,7 @@ def product_layout(parameters):
         {
             "sum": window_width(fmt),
             "carry": 2 * fmt.precision,  # of weight 8 in the window
-            "lost": 1,  # the addend has a one below the window
+            "lost": 1,  # ones of the addend below the window
             "limit": limit_shape(parameters),
             "sign": 1,  # of the product, or of a special
             "subtract": 1,
@@ -85,8 +85,8 @@ def sum_layout(parameters):
             "significand": fmt.precision + GROUP,
             "lost": 1,
             "limit": limit_shape(parameters),
-            "group": range(n_groups(fmt)),  # how many groups were shifted out
-            "limited": 1,  # whether the limit lies within the first group that is left
+            "group": range(n_groups(fmt)),  # number of groups shifted out
+            "limited": 1,  # whether the limit is within the first remaining group
             "sign": 1,
             **control_fields(parameters),
         }

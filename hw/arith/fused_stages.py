@@ -26,11 +26,11 @@ __all__ = ["FusedProduct", "FusedSum", "FusedRound"]
 
 
 class FusedProduct(Block):
-    """Carry-save product, addend shifted into the window beside it, and one row of full adders for both. Combinational.
+    """Carry-save product, aligned addend, and one row of full adders for both. Combinational.
 
-    At the left end of the window the addend's exponent is that of the largest sum; the shift amount is the distance of
-    its true exponent. Where it is larger still, or the product is zero, it stays at the left end: what is right of it
-    then only decides roundings. A subtracted addend is inverted, with ones beyond both of its ends.
+    The addend is shifted right from the left end of the window by the difference between the exponent of that position
+    and its own. If its exponent is larger still, or the product is zero, it stays at the left end: the bits right of it
+    then only affect rounding. A subtracted addend is inverted and extended with ones on both sides.
     """
 
     Parameters = FusedParameters
@@ -39,9 +39,9 @@ class FusedProduct(Block):
         "b": "multiplier",
         "c": "addend",
         "product_zero": "whether a or b is zero",
-        "widen": "the result is wanted as an FP32 word",
-        "absolute": "the result is wanted with sign 0",
-        "product": "the window in carry-save form; limit is how many zeros may be shifted out on the left",
+        "widen": "the result is an FP32 word",
+        "absolute": "the sign of the result is cleared",
+        "product": "the window in carry-save form; limit: how many leading zeros may be shifted out",
     }
 
     @staticmethod
@@ -73,7 +73,7 @@ class FusedProduct(Block):
             amount.eq(self._amount(m, len(amount))),
             aligner.value.eq(Cat(Const(0, window - p), third, Const(0, 1)) ^ subtract.replicate(window + 1)),
             aligner.amount.eq(amount),
-            # Which of its bits leave the window: known earlier than from the shifter.
+            # Whether ones are shifted out of the window: available earlier than from the shifter.
             lost.eq(third & self._at_least(m, amount, range(window - p + 1, window + 1))),
         ]
         addend = aligner.shifted[:-1]
@@ -122,7 +122,7 @@ class FusedProduct(Block):
         return amount & ~stay.replicate(width)
 
     def _specials(self, m, product_sign, subtract):
-        """Inf and NaN override the number, with a sign that is right if nothing seems to be subtracted."""
+        """Inf and NaN override the number; the sign is then correct with the subtraction cleared."""
         fmt = float_format(self.format)
         nan = Signal(3)
         inf = Signal(3)
@@ -148,12 +148,12 @@ class FusedProduct(Block):
 
 
 class FusedSum(Block):
-    """Magnitude of the sum, with leading zeros shifted out by groups of 8 as far as the limit allows. Combinational."""
+    """Magnitude of the sum, normalised in steps of 8 bits within the limit. Combinational."""
 
     Parameters = FusedParameters
     members_doc = {
         "product": "from FusedProduct",
-        "total": "significand with at most 7 leading zeros unless the limit came first or it is zero",
+        "total": "significand with at most 7 leading zeros, unless limited or zero",
     }
 
     @staticmethod
@@ -172,17 +172,17 @@ class FusedSum(Block):
             adder.subtract.eq(product.subtract),
             adder.lost.eq(product.lost),
         ]
-        # Groups count from the left. The first one with a one in it, or that the limit lies in, comes to the left end.
-        n_kept = len(total.significand)
-        padded = Cat(Const(0, max(n_kept, 2 * GROUP) + GROUP * count - window), adder.magnitude)
+        # Groups count from the left. The first group with a one, or with the limit, is moved to the left end.
+        n_bits = len(total.significand)
+        padded = Cat(Const(0, max(n_bits, 2 * GROUP) + GROUP * count - window), adder.magnitude)
         nonzero = Signal(count)
         bound = Signal(count)
         chosen = Signal(count)
         views, rests = [], []
         for index in range(count):
             rest = padded[: len(padded) - GROUP * index]
-            views.append(rest[-n_kept:])
-            rests.append(rest[:-n_kept].any())
+            views.append(rest[-n_bits:])
+            rests.append(rest[:-n_bits].any())
             at_limit = product.limit[3:] == index
             m.d.comb += nonzero[index].eq(rest[-GROUP:].any())
             m.d.comb += bound[index].eq(at_limit & ~product.widen if self._unbounded else at_limit)
@@ -209,7 +209,7 @@ class FusedSum(Block):
 
 
 class FusedRound(Block):
-    """The zeros that are left are shifted out, and the significand is rounded once to a word. Combinational."""
+    """Final normalisation within a group, and one rounding to a word. Combinational."""
 
     Parameters = FusedParameters
     members_doc = {
@@ -224,7 +224,7 @@ class FusedRound(Block):
     def circuit(self):
         m = Module()
         fmt, total = float_format(self.format), self.total
-        # A one at the limit makes the count stop there.
+        # A one at the limit ends the count there.
         head = Signal(GROUP - 1)
         stop = Signal(GROUP)
         m.d.comb += stop.eq(((1 << (GROUP - 1)) >> total.limit[:3]) & total.limited.replicate(GROUP))
@@ -268,7 +268,7 @@ class FusedRound(Block):
 
 
 def _two_rows(m, runs, width):
-    """The runs of bits that a heap of height 2 gives, as two addends."""
+    """The rows of a heap of height 2 as two addends."""
     bits = [[Const(0, 1)] * width for _ in range(2)]
     filled = [0] * width
     for offset, value in runs:

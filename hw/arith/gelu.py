@@ -29,13 +29,13 @@ class GeluParameters(Parameters):
 class Gelu(Block):
     """``y = x * Phi(x)``, Phi the normal distribution (the erf form), for every x, subnormal results included.
 
-    Everything is divided by the power of two of x, so that no aligner is needed: with the significand m and a line
-    looked up by exponent and first fraction bits, the result is ``m / 2 + line`` or, for negative x,
-    ``m / 2 - line``; from 2 on, where the line holds what a negative x leaves over, ``m - line`` or ``line``. Both
-    subtractions invert the minuend and the sum. The result is normalised and rounded half up. Below 2**-11 it is half
-    of x. -Inf gives -0, +Inf +Inf, NaN the canonical NaN.
+    All values are scaled by the power of two of x, so that no aligner is needed: with the significand m and a linear
+    segment selected by exponent and leading fraction bits, the result is ``m / 2 + line`` or, for negative x,
+    ``m / 2 - line``; from 2 on ``m - line`` or, for negative x, ``line``. Both subtractions invert the minuend and the
+    sum. The result is normalised and rounded half up. Below 2**-11 it is x / 2. -Inf gives -0, +Inf +Inf, NaN the
+    canonical NaN.
 
-    Latency 3, one result a clock; x is not registered, y is. Golden: ``golden.arith.functions.gelu``.
+    Latency 3, one result a clock; the input is not registered, the output is. Golden: ``golden.arith.functions.gelu``.
     """
 
     Parameters = GeluParameters
@@ -59,7 +59,7 @@ class Gelu(Block):
         fmt = float_format(self.format)
         pipe = Pipeline(m, advance=self.advance)
 
-        # 1. The line, and what it is added to or subtracted from.
+        # 1. The line, and the value that it is added to or subtracted from.
         x = float_layout(fmt)(self.x)
         is_nan = Signal()
         large = Signal()
@@ -73,7 +73,7 @@ class Gelu(Block):
         ]
         intercept, slope, offset = self._line(m, x, large)
         significand = Signal(fmt.precision)
-        base = Signal(GELU_FRACTION + 1)  # m, m / 2 or nothing
+        base = Signal(GELU_FRACTION + 1)  # m, m / 2 or 0
         subtract = Signal()
         exponent = Signal(fmt.exponent_width)
         m.d.comb += [
@@ -106,7 +106,7 @@ class Gelu(Block):
         small = pipe.register(small, name="small_2")
         sign = pipe.register(sign, name="sign_2")
 
-        # 3. The leading one in place, but not further than the smallest exponent; then the rounding.
+        # 3. Normalisation, limited by the smallest exponent; rounding.
         m.submodules.zeros = zeros = LeadingZeroCounter(width=min(GELU_FRACTION + 1, fmt.bias))
         m.submodules.normalise = normalise = LogShifter(
             width=GELU_FRACTION + 1, amount_width=len(zeros.count), direction="left", small_steps_first=False
@@ -120,7 +120,7 @@ class Gelu(Block):
             normalise.value.eq(total),
             normalise.amount.eq(places),
             found.eq(total[-zeros.width :].any()),
-            # Without the leading one, which adds 1.
+            # Without the hidden one, which adds 1.
             field.eq((exponent - 1 - places) & (found & ~small).replicate(len(field))),
         ]
         shifted = normalise.shifted[GELU_FRACTION - fmt.precision :]

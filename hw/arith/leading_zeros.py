@@ -29,7 +29,7 @@ class LeadingZeroCounter(Block):
 
     def circuit(self):
         m = Module()
-        # Ones below the value make the count stop at its width.
+        # Ones below the value limit the count to its width.
         padding = (1 << bits_for(self.width)) // (1 if self.width & (self.width - 1) else 2) - self.width
         padded = Cat(Const((1 << padding) - 1, padding), self.value)
         # A node is (whether its bits are all zero, the count where they are not), most significant node first.

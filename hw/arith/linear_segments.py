@@ -1,4 +1,4 @@
-"""The piecewise linear evaluator that the function units share."""
+"""The piecewise linear evaluator shared by the function units."""
 
 from dataclasses import dataclass
 
@@ -32,17 +32,16 @@ class LinearSegmentsParameters(Parameters):
     function: str = choice("power_of_two", *TABLES, doc="the function, see golden/spec/functions.py")
     format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format whose precision the result has")
     fraction_width: int | None = integer(None, low=1, high=24, doc="the result's; none: one more than the format's")
-    n_roundings: int = integer(1, low=1, high=16, doc="places at which the result can be rounded")
+    n_roundings: int = integer(1, low=1, high=16, doc="positions at which the result can be rounded")
 
 
 class LinearSegments(Block):
-    """``excess = function(argument) - 1`` for a function with values in [1, 2], by one line a segment.
+    """``excess = function(argument) - 1`` for a function with values in [1, 2], by linear segments.
 
-    The first bits of the argument select the intercept and the slope, which are registered with the offset, the last
-    bits; then one heap adds the intercept, the product of slope and offset, and the rounding. The sum is truncated to
-    ``fraction_width`` bits. One register row (latency 1): the result is combinational after it.
-    The tables, and the golden model of the sum, are :class:`golden.spec.tables.LinearTable` and
-    :func:`golden.arith.lines.evaluate`.
+    The high bits of the argument select intercept and slope, which are registered with the offset (the low
+    bits); then one bit heap adds the intercept, the product of slope and offset, and the rounding. The sum is truncated
+    to ``fraction_width`` bits. One register row (latency 1): the result is combinational after it. The tables, and the
+    golden model of the sum, are :class:`golden.spec.tables.LinearTable` and :func:`golden.arith.lines.evaluate`.
     """
 
     Parameters = LinearSegmentsParameters
@@ -50,7 +49,7 @@ class LinearSegments(Block):
         "advance": "lock-step enable of the registers",
         "argument": "fraction in [0, 1)",
         "rounding": "with the registered row: bit n adds 2**n units of the excess' last place",
-        "excess": "the value less 1; the top bit has the weight 1",
+        "excess": "function value minus 1; the top bit has the weight 1",
     }
     latency = 1
 
@@ -81,7 +80,7 @@ class LinearSegments(Block):
         slope = pipe.register(slope, name="slope_1")
         offset = pipe.register(~offset if table.falling else offset, name="offset_1")
 
-        below = table.value_fraction - (len(self.excess) - 1)  # what the truncation drops
+        below = table.value_fraction - (len(self.excess) - 1)  # truncated bits
         heap = Heap(m, "heap", table.value_fraction + 1)
         heap.add(self.rounding, below)
         heap.add(intercept, table.slope_shift)

@@ -18,17 +18,17 @@ class DigitMaximumParameters(Parameters):
 
 
 class DigitMaximum(Block):
-    """The maximum of the numbers that are still in the running, and who is still in the running then. Combinational.
+    """The maximum of the candidates, and which candidates are equal to it. Combinational.
 
-    Digits of two bits are decided one after the other: the OR over all candidates gives the largest digit, and those
-    with a smaller one drop out. That is two gates and an OR tree a digit, where a tree of comparators would have a
-    carry chain and a multiplexer on each of its log2(n) levels; and it can be cut between digits.
+    Digits of two bits are decided from the top: an OR over all candidates gives the largest digit, and candidates with
+    a smaller digit are eliminated. The delay is two gates and an OR tree for each digit, where a comparator tree has a
+    carry chain and a multiplexer on each of its log2(n) levels; and it can be pipelined between digits.
     """
 
     Parameters = DigitMaximumParameters
     members_doc = {
-        "plane": "one port a bit of the numbers, all numbers' bits side by side",
-        "candidates": "which numbers take part; if none does, the maximum is 0",
+        "plane": "one port for each bit position, with that bit of all numbers",
+        "candidates": "which numbers are compared; if none, the maximum is 0",
         "maximum": "the largest of them",
         "largest": "which of them are equal to it",
     }

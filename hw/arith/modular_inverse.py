@@ -15,21 +15,20 @@ class ModularInverseParameters(Parameters):
 
 
 class ModularInverse(Block):
-    """``inverse = number**-1 mod 2**width`` for an odd number, found anew whenever the number changes.
+    """``inverse = number**-1 mod 2**width`` for an odd number, recomputed whenever the number changes.
 
-    This is long division of 1 by the number from the lowest bit up: the remainder's lowest bit is the next bit of the
-    quotient, and subtracting the number where that bit is set leaves an even remainder to be halved. One subtractor
-    and no multiplication.
+    Division of 1 by the number, least significant bit first: the remainder's lowest bit is the next quotient bit; if it
+    is set the number is subtracted, and the even remainder is halved. One subtractor, no multiplier.
 
-    ``ready`` says that ``inverse`` belongs to the present ``number``; it falls in the very clock in which the number
-    changes, and rises width + 1 clocks later. The number may change at any time, also before that.
+    ``ready`` indicates that ``inverse`` belongs to the current ``number``; it falls in the clock in which the number
+    changes and rises width + 1 clocks later. The number may change at any time, also while ready is 0.
     """
 
     Parameters = ModularInverseParameters
     members_doc = {
         "number": "odd; a change restarts the division",
         "inverse": "number * inverse = 1 modulo 2**width, while ready is 1",
-        "ready": "the inverse is that of the present number",
+        "ready": "the inverse is that of the current number",
     }
 
     @staticmethod
@@ -40,7 +39,7 @@ class ModularInverse(Block):
         m = Module()
         divisor = Signal(self.width, reset_less=True)
         remainder = Signal(max(1, self.width - 1), reset_less=True)
-        # Bits come in at the top behind a marker, and the marker's arrival at the bottom ends the division.
+        # Bits are shifted in at the top after a marker; the division ends when the marker reaches the bottom.
         quotient = Signal(self.width + 1, reset_less=True)
         loaded = Signal()
         changed = Signal()

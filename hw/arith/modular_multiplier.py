@@ -14,7 +14,7 @@ __all__ = ["ConstantModularMultiplier", "ModularMultiplier", "signed_digits"]
 
 
 _SUBTRACTION_COST = 2
-"""What the constant of a subtracted addend costs, in bits of an addend."""
+"""Cost of the constant of a subtracted addend, in bits of an addend."""
 
 
 def signed_digits(multiplier, width):
@@ -48,8 +48,8 @@ class ConstantModularMultiplierParameters(Parameters):
 class ConstantModularMultiplier(Block):
     """``product = (multiplicand * multiplier) mod 2**width``, by shifting and adding. Combinational.
 
-    One addend for each signed power of two of the constant, and of each addend only the bits below ``2**width``;
-    carry-save adders bring them down to two rows, which one adder sums.
+    One addend for each signed power of two of the constant, truncated to the bits below ``2**width``; carry-save adders
+    reduce them to two rows, which one adder sums.
     """
 
     Parameters = ConstantModularMultiplierParameters

@@ -1,4 +1,4 @@
-"""Multipliers made of an array of partial products and a heap of full adders."""
+"""Multipliers: an array of partial products and a bit heap."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def add_unsigned_product(m, heap, multiplicand, multiplier, name):
-    """Put the partial products of two unsigned values into a heap, those of the multiplier's last bits last."""
+    """Add the partial products of two unsigned values to a heap."""
     for index in range(len(multiplier)):
         row = Signal(len(multiplicand), name=f"{name}_{index}")
         bits = multiplicand & multiplier[index].replicate(len(multiplicand))
@@ -31,7 +31,7 @@ def add_unsigned_product(m, heap, multiplicand, multiplier, name):
 
 
 def add_square(m, heap, value, name):
-    """Put the partial products of an unsigned value with itself into a heap: each pair of bits once, doubled."""
+    """Add the partial products of a square to a heap: each pair of bits once, doubled."""
     for index in range(len(value)):
         heap.add(value[index], 2 * index)
         rest = len(value) - index - 1
@@ -42,7 +42,7 @@ def add_square(m, heap, value, name):
 
 
 def add_signed_product(m, heap, multiplicand, multiplier, name):
-    """Put the partial products of two two's complement values into a heap (Baugh and Wooley's array)."""
+    """Add the partial products of two two's complement values to a heap (Baugh-Wooley array)."""
     top, last = len(multiplicand) - 1, len(multiplier) - 1
     for index in range(len(multiplier)):
         row = Signal(len(multiplicand), name=f"{name}_{index}")
@@ -55,7 +55,7 @@ def add_signed_product(m, heap, multiplicand, multiplier, name):
 
 
 def signed_product_constant(multiplicand_width, multiplier_width):
-    """What the array of a signed product, some of whose bits are inverted, has to be corrected by."""
+    """The correction constant of the Baugh-Wooley array of a signed product."""
     top, last = multiplicand_width - 1, multiplier_width - 1
     return -(((1 << last) - 1) << top) - (((1 << top) - 1) << last)
 
@@ -69,7 +69,7 @@ class MultiplierParameters(Parameters):
 class UnsignedMultiplier(Block):
     """``product = multiplicand * multiplier``, unsigned and exact. Combinational.
 
-    The top bits of both operands may come late (the hidden bit of a significand): their partial products enter the
+    The top bits of both operands may arrive late (the hidden bit of a significand): their partial products enter the
     heap last.
     """
 
@@ -102,16 +102,16 @@ class UnsignedMultiplier(Block):
 
 @dataclass(frozen=True, kw_only=True)
 class RecodedMultiplierParameters(MultiplierParameters):
-    registered: bool = flag(True, doc="whether there is a register row behind the recoding")
+    registered: bool = flag(True, doc="whether there is a register row after the recoding")
 
 
 class RecodedMultiplier(Block):
-    """``product = multiplicand * multiplier``, unsigned and exact, of the operands an advance ago.
+    """``product = multiplicand * multiplier``, unsigned and exact, one advance after the operands.
 
-    The multiplier is recoded in front of its registers to digits of two bits, each of which selects nothing, the
-    multiplicand, twice or three times it; three times it is found there too. So there are half as many rows to add
-    behind the registers, in two levels of full adders less (11 bits: three). An odd bit left on top is a digit of its
-    own. Combinational if not registered.
+    Radix-4 recoding without signs: before the registers the multiplier is split into digits of two bits, each of which
+    selects 0, 1, 2 or 3 times the multiplicand; the triple is computed there, too. That halves the rows to add after
+    the registers and saves two levels of full adders (11 bits: three). An odd top bit is a digit of its own.
+    Combinational if not registered.
     """
 
     role = "multiplier"
@@ -181,7 +181,7 @@ def _plain_product(block, registered=False):
 
 
 def _triple(m, value):
-    """Three times a value, without its lowest bit, which is the value's own: a chain of adders."""
+    """Three times a value without the lowest bit, which equals the value's: a ripple chain."""
     total, carry = [], []
     for index in range(1, len(value) + 1):
         addends = [*value[index : index + 1], value[index - 1], *carry]
@@ -197,8 +197,8 @@ def _triple(m, value):
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedMultiplierParameters(MultiplierParameters):
-    dropped: int = integer(8, low=0, high=64, doc="columns that are left out")
-    centre: int = integer(0, low=0, high=64, doc="what is added for them, in units of the first column that is kept")
+    dropped: int = integer(8, low=0, high=64, doc="low columns that are omitted")
+    centre: int = integer(0, low=0, high=64, doc="compensation constant, in units of the lowest remaining column")
     pipelined: bool = flag(False, doc="whether there is a register row before the addition")
 
     def check(self):
@@ -207,7 +207,7 @@ class TruncatedMultiplierParameters(MultiplierParameters):
 
 
 class TruncatedMultiplier(Block):
-    """About ``multiplicand * multiplier >> dropped``: the array without its last columns, see ``dropped``.
+    """About ``multiplicand * multiplier >> dropped``: the array without its ``dropped`` low columns.
 
     Each of the first ``dropped`` rows loses less than 1 unit of the result. Combinational, or one advance later.
     """

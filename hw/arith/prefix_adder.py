@@ -1,4 +1,4 @@
-"""An addition whose prefix tree stays a tree, whatever rewrites logic for area before it is mapped."""
+"""A parallel-prefix adder whose tree survives area-oriented restructuring before technology mapping."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from hw.lib.block import Block
 __all__ = ["PrefixAdder"]
 
 _GROUP = 2
-"""Bits that the tree begins with; inside them the carry ripples."""
+"""Bits of a group at the leaves of the tree; within a group the carry ripples."""
 _KEEP = {"keep": 1}
 
 
@@ -23,13 +23,13 @@ class PrefixAdderParameters(Parameters):
 class PrefixAdder(Block):
     """``sum = a + b`` modulo ``2**width`` by a tree of carries (Sklansky's, over pairs of bits). Combinational.
 
-    Synthesis that restructures logic for area without regard to delay makes a chain of carries of any tree: a chain
-    has fewer gates. The nodes of this one are nets with the attribute ``keep``. They have to exist, so that nothing is
-    gained by a chain beside them. Every second level holds complements, as the gates give them: a net that has to
-    exist then costs no inverter.
+    Synthesis that restructures logic for area without regard to delay turns any tree into a carry chain, which has
+    fewer gates. The nodes of this tree are nets with the attribute ``keep``: they must exist, so a chain beside them
+    saves nothing. Every second level holds complements, as the gates produce them, so that a kept net costs no
+    inverter.
 
-    The flow of this repository, which does not restructure so, and FPGAs, which have chains of their own, add with
-    ``+`` (the role "adder").
+    The flow of this repository, which does not restructure so, and FPGAs, which have carry chains, replace it by ``+``
+    (the role "adder").
     """
 
     role = "adder"
@@ -68,15 +68,15 @@ class PrefixAdder(Block):
 
 
 def _tree(m, generate, propagate):
-    """The carry out of every group, from whether each makes one, and whether each passes one on."""
+    """The carry out of every group, from the generate and propagate bits of the groups."""
     count, span = len(generate), 1
-    # What a block makes and passes on, up to each group; the complements first.
+    # Generate and propagate of the block that ends at each group; the complements first.
     generate = _level(m, "generate_group", dict(enumerate(generate)), True)
     propagate = _level(m, "propagate_group", dict(enumerate(propagate)), True)
     is_complement = True
     while span < count:
         is_complement = not is_complement
-        # Every second block of ``span`` groups takes in the block below it; from the lowest one nothing is passed on.
+        # Every second block of ``span`` groups is merged with the block below it; the lowest one does not propagate.
         below = {index: (index & -span) - 1 for index in range(count) if index & span}
         made = {index: generate[index] | propagate[index] & generate[at] for index, at in below.items()}
         passed = {index: propagate[index] & propagate[at] for index, at in below.items() if at >= span}

@@ -23,12 +23,13 @@ class ReciprocalParameters(Parameters):
 class Reciprocal(Block):
     """``y = 1 / x`` for every x, subnormal arguments and results included; powers of two are exact.
 
-    ``x = (1 + f) * 2**e`` gives ``2 / (1 + f)`` in (1, 2] by piecewise lines and the exponent ``-e - 1``. Only the two
+    ``x = (1 + f) * 2**e`` gives ``2 / (1 + f)`` in (1, 2] by linear segments and the exponent ``-e - 1``. Only the two
     largest subnormal binades have finite reciprocals, and only the two largest binades have subnormal ones, so that
-    both normalisations move by at most two places. The result is rounded half up by the lines' adder, at the place
-    that it will have. ±0 gives ±Inf, ±Inf gives ±0, NaN the canonical NaN.
+    both normalisations shift by at most two bits. The result is rounded half up by the segment's adder, at its final
+    position. ±0 gives ±Inf, ±Inf gives ±0, NaN the canonical NaN.
 
-    Latency 2, one result a clock; x is not registered, y is. Golden: ``golden.arith.functions.reciprocal``.
+    Latency 2, one result a clock; the input is not registered, the output is. Golden:
+    ``golden.arith.functions.reciprocal``.
     """
 
     Parameters = ReciprocalParameters
@@ -51,7 +52,7 @@ class Reciprocal(Block):
         m.submodules.lines = lines = LinearSegments(function="reciprocal", format=self.format, n_roundings=3)
         m.d.comb += lines.advance.eq(self.advance)
 
-        # 1. The fraction with its leading one in place, looked up; the exponent field of the result.
+        # 1. Normalised fraction, table look-up; the exponent field of the result.
         x = float_layout(fmt)(self.x)
         one_place = fmt.max_exponent - 2  # the arguments' exponent field from which results are subnormal
         upper_half = x.fraction[-1]
@@ -65,7 +66,7 @@ class Reciprocal(Block):
         tiny = Signal()
         is_nan = Signal()
         power = Signal()
-        places = Signal(3)  # by how many places the result moves right, one-hot; none for zero, infinity and NaN
+        places = Signal(3)  # right shift of the result, one-hot; none for zero, infinity and NaN
         m.d.comb += [
             special.eq(x.exponent == fmt.max_exponent),
             tiny.eq(subnormal & ~x.fraction[-2:].any()),
@@ -93,7 +94,7 @@ class Reciprocal(Block):
         places = pipe.register(places, name="places_1")
         is_nan = pipe.register(is_nan, name="is_nan_1")
 
-        # 2. The line, rounded at the place where the result will be; then the result moves there.
+        # 2. The line, rounded at the result's last place; then the shift.
         m.d.comb += lines.rounding.eq(places)
         value = Signal(fmt.fraction_width + 3)
         m.d.comb += value.eq(Cat(lines.excess[:-1], ~lines.excess[-1], lines.excess[-1]))

@@ -25,11 +25,12 @@ class ReciprocalRootParameters(Parameters):
 class ReciprocalRoot(Block):
     """``y = 1 / sqrt(x)`` for every x, subnormal arguments included; powers of four are exact.
 
-    ``x = m * 4**h`` with m in [1, 4) gives ``2 / sqrt(m)`` in (1, 2] by piecewise lines, rounded half up, and the
+    ``x = m * 4**h`` with m in [1, 4) gives ``2 / sqrt(m)`` in (1, 2] by linear segments, rounded half up, and the
     exponent ``-h - 1``. No result is subnormal. +Inf gives +0, ±0 gives ±Inf, other negative numbers and NaN give
     the canonical NaN.
 
-    Latency 3, one result a clock; x is not registered, y is. Golden: ``golden.arith.functions.reciprocal_root``.
+    Latency 3, one result a clock; the input is not registered, the output is. Golden:
+    ``golden.arith.functions.reciprocal_root``.
     """
 
     Parameters = ReciprocalRootParameters
@@ -50,7 +51,7 @@ class ReciprocalRoot(Block):
         fmt = float_format(self.format)
         pipe = Pipeline(m, advance=self.advance)
 
-        # 1. The leading one in place, and the exponent that goes with it.
+        # 1. Normalised significand and its exponent.
         x = float_layout(fmt)(self.x)
         subnormal = Signal()
         is_zero = Signal()
@@ -73,7 +74,7 @@ class ReciprocalRoot(Block):
         ]
         is_nan = Signal()
         m.d.comb += is_nan.eq((special & x.fraction.any()) | (x.sign & ~is_zero))
-        # The bias is odd, so that even fields are odd exponents, whose significands count from 2 to 4.
+        # The bias is odd: even exponent fields are odd exponents, whose significands are in [2, 4).
         argument = pipe.register(Cat(fraction, ~exponent[0]), name="argument_1")
         half = pipe.register(exponent[1:].as_signed(), name="half_1")
         is_nan = pipe.register(is_nan, name="is_nan_1")

@@ -14,7 +14,7 @@ from hw.lib.block import Block
 __all__ = ["SubnormalDistance", "SubnormalShift", "RoundPack", "FloatRounder"]
 
 _GROUP = 4
-"""Bits that a carry passes in one step."""
+"""Bits that a carry skips in one step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class RoundPackParameters(Parameters):
 class RoundPack(Block):
     """The word nearest to a number, ties to even; overflow gives infinity. Combinational.
 
-    The hidden bit of the significand says whether the number is normal: subnormals (see :class:`SubnormalShift`) and
+    The hidden bit of the significand marks normal numbers: subnormals (see :class:`SubnormalShift`) and
     zeros come with the hidden bit clear and get the exponent field 0, whatever ``exponent`` is.
     """
 
@@ -145,7 +145,7 @@ class RoundPack(Block):
 
 
 def _carries(m, value, carry):
-    """What an addition of ``carry``, which comes late, turns over in ``value``: it passes three gates."""
+    """The bits of ``value`` that an addition of the late ``carry`` inverts: three gates from the carry."""
     carries, full = Signal.like(value, name="carries"), Const(1, 1)
     for low in range(0, len(value), _GROUP):
         group = value[low : low + _GROUP]
@@ -180,7 +180,7 @@ class FloatRounder(Block):
 
     def circuit(self):
         m = Module()
-        # The shift must leave the bit below the fraction apart from those lost.
+        # The bit below the fraction must stay separate from the lost ones.
         width = max(self.width, float_format(self.format).precision + 1)
         m.submodules.subnormal = subnormal = SubnormalShift(width=width, exponent_width=self.exponent_width)
         m.submodules.pack = pack = RoundPack(format=self.format, width=width, exponent_width=self.exponent_width)

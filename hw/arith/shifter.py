@@ -16,12 +16,12 @@ class LogShifterParameters(Parameters):
     width: int = integer(32, low=1, high=4096, doc="bits of the value")
     amount_width: int = integer(5, low=1, high=16, doc="bits of the shift amount; any amount is legal")
     result_width: int | None = integer(
-        None, low=1, high=4096, doc="low bits of the result that are kept (right shifts); none keeps all"
+        None, low=1, high=4096, doc="low bits of the result that are output (right shifts); none: all"
     )
     direction: str = choice("right", "right", "left", doc="right towards the least significant bit, or left")
     sticky: bool = flag(False, doc="whether to give the OR of the bits that were shifted out (right shifts)")
     arithmetic: bool = flag(False, doc="whether to fill with the sign bit (right shifts)")
-    small_steps_first: bool = flag(True, doc="whether the amount's low bits, which an adder gives first, act first")
+    small_steps_first: bool = flag(True, doc="whether the amount's low bits, which an adder produces first, act first")
 
     def check(self):
         if self.direction == "left" and (self.sticky or self.arithmetic or self.result_width is not None):
@@ -65,7 +65,7 @@ class LogShifter(Block):
         lost = []
         for done, step in enumerate(steps, start=1):
             distance = min(1 << step, self.width)
-            # Bits that no later row can bring into the result are not built.
+            # Bits that cannot reach the result are not built.
             reach = len(self.shifted) + sum(1 << later for later in steps[done:])
             width = min(self.width, reach)
             moved = Cat(current[distance:], fill.replicate(distance))

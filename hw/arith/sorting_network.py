@@ -10,7 +10,7 @@ from hw.lib.block import Block
 
 
 def bitonic_layers(n):
-    """Batcher's bitonic sorter of ``n`` (a power of two) items, in the form where all comparators point one way.
+    """Batcher's bitonic sorter of ``n`` (a power of two) items, in the form with all comparators in the same direction.
 
     A network is a list of layers, a layer a list of disjoint pairs ``(first, second)`` with ``first < second``; the
     item that comes first in the sorted order goes to position ``first``.
@@ -18,7 +18,7 @@ def bitonic_layers(n):
     layers, run = [], 1
     while run < n:
         run *= 2
-        # Two sorted runs read towards each other are bitonic; then ever finer halves are separated.
+        # A sorted run followed by a reversed one is bitonic; then half-cleaners of halving size.
         layers.append([(i, i ^ (run - 1)) for i in range(n) if not i & run // 2])
         distance = run // 4
         while distance:
@@ -61,7 +61,7 @@ def split(m, row, width, name):
 class CompareExchangeRowParameters(Parameters):
     n_lanes: int = integer(8, low=1, high=512, doc="pairs compared side by side")
     rank_width: int = integer(8, low=1, high=80, doc="high bits of an item by which it is compared")
-    payload_width: int = integer(8, low=0, high=64, doc="low bits of an item that only travel with it")
+    payload_width: int = integer(8, low=0, high=64, doc="low bits of an item, not compared")
     signed: bool = flag(False, doc="ranks in two's complement")
     descending: bool = flag(False, doc="the larger rank comes first")
 
@@ -75,8 +75,8 @@ class CompareExchangeRow(Block):
 
     Parameters = CompareExchangeRowParameters
     members_doc = {
-        "first": "the item of each pair that stays in front of an equal one",
-        "second": "the other item of each pair",
+        "first": "the first item of each pair, which stays first if equal",
+        "second": "the second item of each pair",
         "leading": "the item of each pair that comes first",
         "trailing": "the item of each pair that comes second",
     }

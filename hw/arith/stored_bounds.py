@@ -1,4 +1,4 @@
-"""Whether an FP16 number left the interval reference ± threshold, by two integer comparisons with stored bounds."""
+"""Whether an FP16 number is outside reference ± threshold, by two integer comparisons with stored bounds."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
@@ -19,7 +19,7 @@ STORED_BOUNDS = data.StructLayout(
     {
         "outer": FP16.width - 1,  # the largest magnitude, with the reference's sign, that is not above
         "inner": FP16.width - 1,  # with the reference's sign: the largest that is below; with the other: not beyond
-        "keeps_sign": 1,  # whether only numbers with the reference's sign are near enough
+        "keeps_sign": 1,  # whether only numbers with the reference's sign are inside
         "sign": 1,  # of the reference
     }
 )
@@ -67,11 +67,11 @@ class BoundsMaker(Block):
 
     Let r be the reference's magnitude, t the threshold. ``outer = RD(r + t)``, rounded down to FP16. If r > t, the
     interval does not reach the other sign, and ``inner`` is the largest number below r - t; else it is RD(t - r). Both
-    are at most the largest finite number. A reference that is infinite or NaN, or an illegal threshold, gives bounds
-    that everything is outside of: ``keeps_sign`` and the largest ``inner``.
+    are at most the largest finite number. An infinite or NaN reference, or an illegal threshold, gives bounds
+    that exclude everything: ``keeps_sign`` and the largest ``inner``.
 
-    The largest number below r - t is that difference less a tiny bit, rounded down: the subtraction borrows one half
-    unit in the last place, and what comes in from the right when it is normalised are ones.
+    The largest number below r - t is that difference minus an infinitesimal, rounded down: the subtraction borrows half
+    a unit in the last place, and normalisation shifts in ones.
 
     Latency: two advances.
     """
@@ -109,7 +109,7 @@ class BoundsMaker(Block):
             apart.eq(exponent - threshold.exponent),
             distance.eq(Mux(exceeds, apart, -apart)),
         ]
-        # The lowest bits of the distance are known first: the shift begins with them.
+        # The low bits of the distance arrive first: the shift begins with them.
         m.submodules.begin = begin = LogShifter(width=_WIDTH, amount_width=2, sticky=True)
         m.d.comb += [
             begin.value.eq(Mux(exceeds, threshold.significand, significand) << 1),
@@ -135,7 +135,7 @@ class BoundsMaker(Block):
         subtrahend = Signal(_WIDTH)
         m.d.comb += [minuend.eq(larger << 1), subtrahend.eq(~align.shifted)]
         generate, propagate = prefix_tree(m, minuend & subtrahend, minuend | subtrahend)
-        # What is lost is known last, and is the carry in.
+        # The lost bits arrive last and are the carry in.
         carries = generate | propagate & (~(lost | align.lost | keeps_sign)).replicate(_WIDTH)
         m.d.comb += difference.eq(minuend ^ subtrahend ^ Cat(~(lost | align.lost | keeps_sign), carries[:-1]))
         total = pipe.register(total, name="total")

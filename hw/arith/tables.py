@@ -6,9 +6,9 @@ __all__ = ["look_up"]
 
 
 def look_up(m, name, index, values, width):
-    """``values[index]``: each place of the word is a constant with one bit a value, moved down by the index.
+    """``values[index]``: each bit of the word is a constant with one bit for each value, shifted right by the index.
 
-    Where the constant's last bit would be 0 the inverse is stored: Verilog would show it with fewer bits.
+    If the constant's top bit were 0 the inverse is stored, since Verilog would print it with fewer bits.
     """
     word = Signal(width, name=name)
     for place in range(width):

@@ -1,4 +1,4 @@
-"""Pipelined trees that take a beat a clock: the sum and the maximum of many numbers."""
+"""Pipelined sum and maximum trees, one beat a clock."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ _LEVELS_PER_STAGE = 6
 
 
 def tree_latency(n_inputs):
-    """Register stages of a sum: carry-save stages where the adders are too many levels deep, and the addition."""
+    """Register stages of a sum: carry-save stages if the adders have too many levels, and the final addition."""
     if n_inputs == 1:
         return 0
     levels = n_levels(n_inputs)
@@ -37,7 +37,7 @@ class SumTree(Block):
 
     Parameters = SumTreeParameters
     members_doc = {
-        "advance": "registers move on",
+        "advance": "lock-step enable of the registers",
         "addends": "numbers in two's complement",
         "total": "their sum, wide enough for any",
     }
@@ -85,7 +85,11 @@ class MaximumTree(Block):
     """``largest`` is the largest of unsigned inputs, ``n_stages`` advances later: a balanced tree of comparators."""
 
     Parameters = MaximumTreeParameters
-    members_doc = {"advance": "registers move on", "values": "unsigned numbers", "largest": "the largest of them"}
+    members_doc = {
+        "advance": "lock-step enable of the registers",
+        "values": "unsigned numbers",
+        "largest": "the largest of them",
+    }
 
     @staticmethod
     def members(p):

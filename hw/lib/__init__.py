@@ -1,1 +1,1 @@
-"""What every block is built on: parameters, streams, pipelines, memories."""
+"""Base of all blocks: parameters, streams, pipelines, memories."""

@@ -19,8 +19,8 @@ MAX_NAME = 60
 class Block(wiring.Component):
     """A component with checked parameters that is emitted as one Verilog module for each distinct configuration.
 
-    A subclass names its ``Parameters`` dataclass, says what each port is for in ``members_doc``, describes its
-    members as a function of the parameters, and builds its logic in :meth:`circuit`.
+    A subclass names its ``Parameters`` dataclass, documents each port in ``members_doc``, declares its ports as a
+    function of the parameters in :meth:`members`, and builds its logic in :meth:`circuit`.
 
     In an Amaranth design a block is an ordinary component. When Verilog is emitted (the platform is an
     :class:`hw.emit.emission.Emission`), a parent holds an instance instead, and the block's own module is elaborated
@@ -33,9 +33,9 @@ class Block(wiring.Component):
     Parameters = NoParameters
     members_doc: dict[str, str] = {}
     role: str | None = None
-    """What a flow behind the Verilog must know the module as, such as "memory"; an attribute of the module says it."""
+    """Role of the module for later flows, such as "memory"; emitted as an attribute of the module."""
     latency: int | None = None
-    """Clocks from a beat to its result; None where that depends on what the block is told to do."""
+    """Clocks from a beat to its result; None if that depends on the operation."""
     interval = 1
     """Clocks from one accepted beat to the next."""
 
@@ -73,11 +73,11 @@ class Block(wiring.Component):
         raise TypeError(f"{type(self).__name__} does not define members()")
 
     def prepare(self):
-        """Make what the properties and the circuit have in common, such as sub-blocks; runs once, after the checks."""
+        """Build what properties and circuit share, such as sub-blocks; runs once, after the checks."""
 
     @property
     def key(self):
-        """What makes two blocks the same module."""
+        """Blocks with equal keys are the same module."""
         return type(self), self.parameters
 
     @property

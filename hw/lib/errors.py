@@ -1,7 +1,7 @@
-"""Errors that a user can put right."""
+"""Errors that a user can correct."""
 
 __all__ = ["UsageError"]
 
 
 class UsageError(Exception):
-    """Something the user can put right; told in one sentence, exit code 2."""
+    """An error that the user can correct; reported in one sentence, exit code 2."""

@@ -1,4 +1,4 @@
-"""The memory wrapper: the only place of the project where a memory is made."""
+"""The memory wrapper: the only place in the project that instantiates memories."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class MemoryBankParameters(Parameters):
     width: int = integer(16, low=1, high=1 << 16, doc="bits a word")
     ports: str = choice("read_write", "single", "read_write", doc="one shared port, or one read and one write port")
     read_during_write: str = choice(
-        "undefined", "old", "new", "undefined", doc="what a read returns of the word that is written in the same clock"
+        "undefined", "old", "new", "undefined", doc="what a read of the word written in the same clock returns"
     )
     granularity: int | None = integer(
         None, low=1, high=1 << 16, doc="bits that a write enable stands for; by default the whole width"
@@ -100,7 +100,7 @@ class MemoryBank(Block):
         return super().module_attributes | {"bits": self.depth * self.width}
 
     def describe(self):
-        """The row of the list of macros that a chip needs."""
+        """The row of the list of macros for a chip."""
         return {"module": self.module_name, **self.parameters.to_dict(), "bits": self.depth * self.width}
 
     def circuit(self):

@@ -7,8 +7,8 @@ class Pipeline:
     """Registers that share one ``advance`` enable.
 
     With ``source`` and ``sink`` streams the pipeline accepts a beat whenever its last stage is empty or taken:
-    ``advance = ~sink.valid | sink.ready``. A block that is a stage inside somebody else's pipeline passes the
-    enable it was given as ``advance`` instead.
+    ``advance = ~sink.valid | sink.ready``. A block that is part of an enclosing pipeline passes that
+    pipeline's enable as ``advance`` instead.
     """
 
     def __init__(self, m, source=None, sink=None, advance=None):

@@ -1,4 +1,4 @@
-"""Stream helpers: register slice, skid buffer, queue, fork and join; all move one beat a clock."""
+"""Ready/valid stream helpers: register slice, skid buffer, FIFO, fork and join; throughput one beat a clock."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ _ONE_TO_ONE_DOC = {"source": "beats to pass on", "sink": "the same beats in the 
 
 
 class RegisterSlice(Block):
-    """One register row in the forward direction: cuts every path from ``source`` to ``sink``, not that of ready.
+    """Forward register slice: cuts every path from ``source`` to ``sink`` except that of ready.
 
     Latency 1; ``source.ready`` follows ``sink.ready`` combinationally.
     """
@@ -47,7 +47,7 @@ class RegisterSlice(Block):
 
 
 class SkidBuffer(Block):
-    """Cuts the path of ready: ``source.ready`` comes from a register, and a beat that it lets in too many waits here.
+    """Skid buffer: ``source.ready`` comes from a register, and one beat is buffered when the sink stalls.
 
     Latency 0; payload and valid pass combinationally.
     """
@@ -80,14 +80,15 @@ class QueueParameters(BeatParameters):
 
     def check(self):
         if self.storage == "memory" and self.depth < 3:
-            self.refuse("depth", "at least 3 where the storage is a memory, one for the output and two under way")
+            self.refuse("depth", "at least 3 where the storage is a memory, one for the output and two in flight")
 
 
 class StreamQueue(Block):
-    """First in, first out, for ``depth`` beats.
+    """FIFO for ``depth`` beats.
 
     Latency 1 with registers, 2 with a memory. ``source.ready`` comes from registers only, except at depth 1, where a
-    full queue must take a beat while it gives one and ``source.ready`` follows ``sink.ready`` combinationally.
+    full queue takes a beat in the clock in which it gives one, so that ``source.ready`` follows ``sink.ready``
+    combinationally.
     """
 
     Parameters = QueueParameters
@@ -97,7 +98,7 @@ class StreamQueue(Block):
 
     @property
     def latency(self):
-        """Clocks from an accepted beat to its offer, in an empty queue."""
+        """Clocks from an accepted beat to its valid output, in an empty queue."""
         return 1 if self.storage == "registers" else 2
 
     def circuit(self):
@@ -118,7 +119,7 @@ class StreamQueue(Block):
         return m
 
     def _shift_registers(self, m, level, push, pop):
-        """The beats lie at the bottom; giving one shifts the others down."""
+        """The beats are at the bottom; a pop shifts the others down."""
         beats = [Signal(self.width, name=f"beat_{i}", reset_less=True) for i in range(self.depth)]
         free = Signal(range(self.depth + 1))
         m.d.comb += [free.eq(level - pop), self.sink.valid.eq(level != 0), self.sink.payload.eq(beats[0])]
@@ -130,7 +131,7 @@ class StreamQueue(Block):
                 m.d.sync += beat.eq(Mux(enters, self.source.payload, beat_above))
 
     def _memory(self, m, level, push, pop):
-        """A ring of depth - 1 words; the memory's read register is the last place, from which beats are given."""
+        """A ring of depth - 1 words; the memory's read register is the output slot."""
         words = self.depth - 1
         m.submodules.ring = ring = MemoryBank(depth=words, width=self.width)
         in_ring = Signal(range(self.depth + 1))
@@ -138,7 +139,7 @@ class StreamQueue(Block):
         fetch = Signal()
         m.d.comb += [
             in_ring.eq(level - offered),
-            # Only words of earlier clocks are fetched, so a read never meets a write of its own word.
+            # Only words written in earlier clocks are read: no read and write of one word in the same clock.
             fetch.eq((in_ring != 0) & (~offered | self.sink.ready)),
             ring.write_enable.eq(push),
             ring.write_data.eq(self.source.payload),
@@ -160,7 +161,7 @@ class ForkParameters(BeatParameters):
 
 
 class StreamFork(Block):
-    """Gives every beat to each of n outputs, which take it independently; it is done when all have it.
+    """Broadcasts every beat to n outputs, which accept it independently; the beat is done when all have accepted it.
 
     Latency 0; ``source.ready`` follows the outputs' ready combinationally.
     """
@@ -196,7 +197,7 @@ class JoinParameters(BeatParameters):
 
 
 class StreamJoin(Block):
-    """Waits for a beat on each of n inputs, then passes all of them on as one, input 0 in the lowest bits.
+    """Joins one beat of each of n inputs to one output beat, input 0 in the lowest bits.
 
     Combinational; the inputs' ready follows every valid and ``sink.ready``.
     """
