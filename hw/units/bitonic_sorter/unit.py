@@ -15,15 +15,15 @@ class BitonicSorter(Block):
     """Sorts a vector of n keys, each with its payload, by a comparator network; one vector a clock.
 
     ``sorted.keys[i] <= sorted.keys[i+1]`` (``>=`` if descending), and the pairs (key, payload) of ``sorted`` are
-    those of ``unsorted``. The order of equal keys is that of ``unsorted`` if stable, else whatever the network gives:
-    a comparator never exchanges equal keys.
+    those of ``unsorted``. The order of equal keys is that of ``unsorted`` if stable, else that of the network, whose
+    comparators never exchange equal keys.
 
     Members: the streams ``unsorted`` and ``sorted`` carry ``keys`` (n numbers of key_width bits) and, unless
     payload_width is 0, ``payloads`` (n words of payload_width bits), element 0 in the lowest bits.
 
     Timing: with L = log2(n)·(log2(n)+1)/2 layers, registers stand at the input, after every layers_per_stage layers
-    and after the last: latency is 1 + ceil(L / layers_per_stage), one vector a clock, and the pipeline stands still
-    while a sorted vector is not taken. With layers_per_stage = 0 everything is combinational and latency is 0.
+    and after the last: latency is 1 + ceil(L / layers_per_stage), one vector a clock, and the pipeline stalls
+    while a sorted vector is not accepted. With layers_per_stage = 0 everything is combinational and latency is 0.
 
     Defined by :func:`golden.units.bitonic_sorter.sort`. Networks: K. E. Batcher, "Sorting networks and their
     applications", AFIPS 1968.
@@ -90,7 +90,7 @@ class BitonicSorter(Block):
         """One value for each element, compared from the top: key, index if stable, payload below."""
         items = []
         for i in range(self.n):
-            # Among equal keys the lower index comes first, so it must count as the greater where those come first.
+            # Among equal keys the lower index comes first, so it is inverted if the largest key comes first.
             index = Const(self.n - 1 - i if self.descending else i, self._index_width)
             payload = vector.payloads[i] if self.payload_width else Const(0, 0)
             items.append(Cat(payload, index, vector.keys[i]))

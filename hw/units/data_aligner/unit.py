@@ -12,13 +12,13 @@ from hw.lib.pipeline import Pipeline
 
 
 class DataAligner(Block):
-    """``columns[t][u] = rows[u][t]``: every n vectors are a tile, and its columns follow in order.
+    """``columns[t][u] = rows[u][t]``: every n vectors are a tile, and its columns are output in order.
 
     Members: ``rows`` and ``columns`` carry n elements of width bits, element 0 in the lowest bits.
 
     The tiles alternate between two halves of n memory banks. Element i of vector u goes to bank (i + u) mod n at
-    word u, so that the elements of a vector and those of a column lie in n different banks either way: two rotations
-    take the place of an n x n array of registers.
+    word u, so that the elements of a vector and those of a column are in n different banks: two rotators replace
+    an n x n array of registers.
 
     Timing: a tile's first column is valid ``latency`` clocks after its last vector was accepted, the others clock by
     clock behind it. One vector in and one out a clock without a bubble; a stalled column holds back the input only
@@ -44,7 +44,7 @@ class DataAligner(Block):
         m = Module()
         n, place_width = self.n, ceil_log2(self.n)
 
-        # One position, half and place in it, for either side; their distance says which halves are full.
+        # One position (half and index in it) for each side; their difference gives the full halves.
         write = Signal(place_width + 1)
         read = Signal(place_width + 1)
         full = Signal(2)
@@ -98,7 +98,7 @@ class DataAligner(Block):
 
 
 def _rotate_up(m, vector, amount, name):
-    """The vector with element i moved to place (i + amount) mod n, a power-of-two step at a time."""
+    """The vector rotated: element i moves to (i + amount) mod n, by a barrel shifter."""
     n = len(vector)
     for step in range(len(amount)):
         moved = Signal(vector.shape(), name=f"{name}_{step}")

@@ -1,4 +1,4 @@
-"""The accumulator of the floating-point dot product: sums of beats under a reference that only grows."""
+"""The accumulator of the floating-point dot product: sums of beats under a monotonically growing alignment exponent."""
 
 from dataclasses import dataclass
 
@@ -16,17 +16,17 @@ __all__ = ["AlignedAccumulator"]
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedAccumulatorParameters(Parameters):
-    reference_width: int = integer(4, low=1, high=16, doc="bits of a reference")
-    unit_log2: int = integer(2, low=0, high=4, doc="places by which the sum is shifted for 1 of the reference, log2")
+    reference_width: int = integer(4, low=1, high=16, doc="bits of an alignment exponent")
+    unit_log2: int = integer(2, low=0, high=4, doc="log2 of the shift of the sum for an increment of the exponent")
     width: int = integer(41, low=2, high=96, doc="bits of the accumulator")
-    lead: int = integer(1, low=1, high=16, doc="clocks by which a beat's reference comes before its sum")
+    lead: int = integer(1, low=1, high=16, doc="clocks from a beat's alignment exponent to its sum")
 
 
 class AlignedAccumulator(Block):
-    """``sum <- (sum >> step * 2**unit_log2) + addend``, where step is what the reference has grown since the last beat.
+    """``sum <- (sum >> step * 2**unit_log2) + addend``, step = increase of the alignment exponent since the last beat.
 
-    The shift truncates towards minus infinity, and the sum wraps. The step is found ahead of the addend. The addition
-    is made outside, where the addend need not be one number.
+    The shift truncates towards minus infinity, and the sum wraps. The step is computed ahead of the addend. The
+    addition is outside, where the addend may be in carry-save form.
 
     Timing: ``reference``, ``valid`` and ``begins`` come ``lead`` advances before ``shifted`` and ``total``; ``sum``
     and ``sum_reference`` hold a beat one advance after its ``total``.
@@ -63,7 +63,7 @@ class AlignedAccumulator(Block):
         previous = Signal(self.reference_width, reset_less=True)
         with m.If(self.advance & self.valid):
             m.d.sync += previous.eq(self.reference)
-        # A sum that begins is shifted out, and what comes in are zeros.
+        # At the beginning of a sum the old one is shifted out entirely, with zeros shifted in.
         growth = Signal(self.reference_width)
         step = Signal(bits_for((self.width - 1 >> self.unit_log2) + 1))
         m.d.comb += [

@@ -16,14 +16,14 @@ from hw.units.dot_product_unit.rounding import ScoreRounder
 
 __all__ = ["FloatPlan", "FloatDatapath"]
 
-# Levels of full adders that fit into a stage: behind the alignment, alone, and in front of the carry propagation.
+# Levels of full adders of a stage: after the alignment, alone, and before the carry propagation.
 LEVELS_AFTER_ALIGNMENT = 4
 LEVELS_ALONE = 7
 LEVELS_BEFORE_TOTAL = 3
 SHIFTED_SUM_TIME = 300
-"""When the sum so far has been shifted, in hundredths of such a level."""
+"""Arrival time of the shifted running sum, in hundredths of such a level."""
 
-# Bits of the reference that are decided in front of the first registers, and in each stage after them.
+# Bits of the alignment exponent that are decided before the first registers, and in each stage after them.
 EARLY_BITS = {"fp16": 2, "bf16": 3}
 SEARCH_BITS, SEARCH_BITS_OF_MANY = 4, 2
 MANY_LANES = 65
@@ -48,7 +48,7 @@ class FloatPlan:
 
     @property
     def digit_groups(self):
-        """Bits of the reference that are decided in front of the first registers, and in each stage after them."""
+        """Bits of the alignment exponent that are decided before the first registers, and in each later stage."""
         early = EARLY_BITS[self.format]
         most = SEARCH_BITS if self.n_lanes < MANY_LANES else SEARCH_BITS_OF_MANY
         rest = self.window.reference_width - early
@@ -56,7 +56,7 @@ class FloatPlan:
 
     @property
     def tree(self):
-        """Adder levels in each stage from the alignment to the one in front of the accumulation, which adds its sum."""
+        """Adder levels of each stage from the alignment to the last one before the accumulation."""
         heights = [self.n_lanes + 1, *dadda_heights(self.n_lanes + 1)]
         stages = [min(len(heights) - 1, LEVELS_AFTER_ALIGNMENT)]
         while n_levels(heights[sum(stages)] + 1) > LEVELS_BEFORE_TOTAL:
@@ -66,7 +66,7 @@ class FloatPlan:
 
     @property
     def product_stage(self):
-        """The register stage of the products and of the beat's reference; that of the decoders is 1."""
+        """The register stage of the products and of the beat's alignment exponent; that of the decoders is 1."""
         return len(self.digit_groups)
 
     @property
@@ -126,7 +126,7 @@ class FloatDatapath:
         return lanes
 
     def _accumulate_specials(self, lanes):
-        """NaN, plus and minus infinity among the terms so far, at the accumulator's stage."""
+        """Running NaN, plus and minus infinity flags, at the accumulator's stage."""
         m, pipe = self.m, self.pipe
         found = Cat(Cat(lane.specials[kind] for lane in lanes).any() for kind in range(3))
         found = pipe.register(found, name="specials_found")
@@ -136,15 +136,15 @@ class FloatDatapath:
         return pipe.register(specials, name="specials_later", stages=self.plan.sum_stage - 2)
 
     def _largest_reference(self, lanes):
-        """The largest reference so far, in front of the product stage and behind it, without its lowest ones.
+        """The running alignment exponent, before and after the product stage, without its slack bits.
 
-        It is searched from the top, a few digits a stage. In the last one the reference of the beats before takes part,
-        or the floor where a dot product begins.
+        It is searched from the top, a few digits a stage. The last stage also compares the exponent of the beats before
+        or, at the beginning of a dot product, the minimum.
         """
         m, pipe, plan = self.m, self.pipe, self.plan
         bits = range(ALIGNMENT_SLACK_BITS, self.window.exponent_width)
         planes = [Cat(lane.effective[bit] for lane in lanes) for bit in bits]
-        candidates, decided = Cat(lane.counts for lane in lanes), Const(0, 0)
+        candidates, decided = Cat(lane.is_candidate for lane in lanes), Const(0, 0)
         *groups, last = plan.digit_groups
         for number, group in enumerate(groups):
             m.submodules[f"maximum_{number}"] = digits = DigitMaximum(n=plan.n_lanes, width=group)
@@ -170,17 +170,17 @@ class FloatDatapath:
         with m.If(pipe.advance):
             m.d.sync += reference.eq(found)
             with m.If(self.begins[stage - 1] & self.valid[stage - 1]):
-                m.d.sync += before.eq(self.window.floor >> ALIGNMENT_SLACK_BITS)
+                m.d.sync += before.eq(self.window.minimum_exponent >> ALIGNMENT_SLACK_BITS)
             with m.Elif(self.valid[stage]):
                 m.d.sync += before.eq(found)
         return found, reference
 
     def _add(self, lanes):
-        """A heap of registered rows whose total is the exact signed sum of a beat."""
+        """A bit heap of registered rows whose total is the exact signed sum of a beat."""
         heap = Heap(self.m, "tree", self.plan.accumulator_width)
         for lane in lanes:
             heap.add(lane.row)
-        # In a window of w bits, -x is ~x + 1 - 2**w: what is missing of all negative rows together is one more row.
+        # In a window of w bits, -x is ~x + 1 - 2**w: the corrections of all negative rows are one more row.
         count = Heap(self.m, "negatives", bits_for(self.plan.n_lanes))
         for lane in lanes:
             count.add(lane.negative)
@@ -201,7 +201,7 @@ class FloatDatapath:
         return heap
 
     def _accumulate(self, reference, heap):
-        """The sum of the beats so far."""
+        """The running sum of the beats."""
         m, plan = self.m, self.plan
         m.submodules.accumulator = accumulator = AlignedAccumulator(
             reference_width=len(reference),
@@ -230,7 +230,7 @@ class FloatDatapath:
         m.d.comb += [
             rounder.advance.eq(self.pipe.advance),
             rounder.sum.eq(accumulator.sum),
-            rounder.reference.eq(Cat(Const(window.coarseness, ALIGNMENT_SLACK_BITS), accumulator.sum_reference)),
+            rounder.reference.eq(Cat(Const(window.slack, ALIGNMENT_SLACK_BITS), accumulator.sum_reference)),
             Cat(rounder.is_nan, rounder.plus_inf, rounder.minus_inf).eq(specials),
             payload.wide.eq(rounder.wide),
             payload.narrow.eq(rounder.narrow),

@@ -1,4 +1,4 @@
-"""The INT8 dot product: one heap of partial products, built in groups of lanes, and a 32-bit accumulator."""
+"""The INT8 dot product: one bit heap of partial products, built in groups of lanes, and a 32-bit accumulator."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ SUM_WIDTH = 32
 GROUP = 16
 """Lanes whose partial products share one module."""
 
-# Levels of full adders that fit into a stage: alone, and in front of the carry propagation.
+# Levels of full adders of a stage: alone, and before the carry propagation.
 LEVELS_ALONE = 7
 LEVELS_BEFORE_TOTAL = 4
 GROUP_HEIGHT = 9

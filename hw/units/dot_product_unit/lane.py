@@ -1,4 +1,4 @@
-"""One lane of the floating-point dot product: an exact product, its exponent, and its place in the window."""
+"""One lane of the floating-point dot product: an exact product, its exponent, and its alignment in the window."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -21,17 +21,17 @@ from hw.lib.pipeline import Pipeline
 __all__ = ["Window", "LaneDecoder", "LaneDistance", "LaneAligner", "DotProductLane"]
 
 RECODED_FROM = 9
-"""Bits of a significand from which on a recoded multiplier pays: a shorter one is fast enough without."""
+"""Significand width from which on the recoded multiplier is used: shorter ones are fast enough without."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """The numbers that follow from a format and the width W of the alignment window.
+    """Constants of a format and of the width W of the alignment window.
 
-    The exponent of a product is the sum of the two exponent fields, those of subnormals read as 1, and so is a
-    reference, the exponent to which products are aligned. Its lowest bits are ones, so that they need not be searched,
-    and the window has that many places more. The lowest reference is the `floor`: a beat that is aligned to it keeps
-    every bit of every product.
+    The exponent of a product is the sum of the two exponent fields, those of subnormals read as 1. The *reference* is
+    the alignment exponent, in the same units. Its slack bits (the lowest ones) are ones, which shortens the search; the
+    window is wider by the largest excess. At the smallest alignment exponent every bit of every product is in the
+    window.
     """
 
     format: str
@@ -44,11 +44,11 @@ class Window:
     @property
     def width(self):
         """Bits of an aligned magnitude."""
-        return self.align_width - 1 + self.coarseness
+        return self.align_width - 1 + self.slack
 
     @property
-    def coarseness(self):
-        """What the reference may be above the largest exponent."""
+    def slack(self):
+        """Largest excess of the alignment exponent over the largest effective exponent."""
         return (1 << ALIGNMENT_SLACK_BITS) - 1
 
     @property
@@ -57,16 +57,16 @@ class Window:
 
     @property
     def spare(self):
-        """Bits of the window below a product at the reference."""
+        """Bits of the window below a product at the alignment exponent."""
         return self.width - self.product_width
 
     @property
-    def floor(self):
-        return (2 + self.spare + 1 & ~self.coarseness) - 1
+    def minimum_exponent(self):
+        return (2 + self.spare + 1 & ~self.slack) - 1
 
     @property
     def unit_exponent(self):
-        """The lowest bit of the window counts 2 to the power of this, plus the reference."""
+        """The weight of the window's lowest bit is 2**(this + alignment exponent)."""
         fmt = self.float_format
         return 2 * (1 - fmt.bias - fmt.fraction_width) - 2 - self.spare
 
@@ -76,22 +76,22 @@ class Window:
 
     @property
     def reference_width(self):
-        """Bits of a reference above the lowest ones."""
+        """Bits of an alignment exponent above the slack bits."""
         return self.exponent_width - ALIGNMENT_SLACK_BITS
 
     @property
     def fine_width(self):
-        """Bits of the number of leading zeros that a product of a normal and a subnormal number may have."""
+        """Bits of the number of leading zeros of a product of a normal and a subnormal number."""
         return ceil_log2(self.float_format.precision)
 
     @property
     def far(self):
-        """The first coarse step of a distance, in units of all fine ones, that leaves nothing in the window."""
+        """The smallest coarse shift, in units of 2**fine_width, that shifts a product out of the window."""
         return ((self.width - 1) >> self.fine_width) + 1
 
     @property
     def coarse_width(self):
-        """Bits of a coarse step, from -1 to `far`, modulo a power of two."""
+        """Bits of a coarse shift, from -1 to `far`, modulo a power of two."""
         return bits_for(self.far + 1)
 
 
@@ -104,21 +104,21 @@ class LaneParameters(Parameters):
 class LaneDecoder(Block):
     """Significands, exponent and specials of one product. Combinational.
 
-    A product with a subnormal factor has leading zeros. It is not normalised: the alignment shifts it to the left.
-    But its size, for the reference, has to be known: its effective exponent is less by the zeros of that factor. With
-    two subnormal factors it is below the floor in any case, and so are the few bits that are said of it.
+    A product with a subnormal factor has leading zeros. It is not normalised: the alignment shifts it left. Its
+    effective exponent, for the search, is reduced by the leading zeros of that factor. With two subnormal factors the
+    product is always below the smallest alignment exponent, and its effective exponent is only an upper bound.
     """
 
     Parameters = LaneParameters
     members_doc = {
         "query_word": "one factor",
         "key_word": "the other factor",
-        "query_significand": "of the one",
-        "key_significand": "of the other",
+        "query_significand": "of query_word",
+        "key_significand": "of key_word",
         "sign": "of the product",
         "exponent": "of the product",
-        "effective": "exponent of the product with its leading zeros taken away",
-        "counts": "whether that may be the reference: not for a zero product",
+        "effective": "exponent of the product minus its leading zeros",
+        "is_candidate": "candidate for the alignment exponent: not a zero product",
         "is_nan": "the product is not a number",
         "is_inf": "a factor is infinite",
     }
@@ -134,7 +134,7 @@ class LaneDecoder(Block):
             "sign": Out(1),
             "exponent": Out(self.window.exponent_width),
             "effective": Out(self.window.exponent_width),
-            "counts": Out(1),
+            "is_candidate": Out(1),
             "is_nan": Out(1),
             "is_inf": Out(1),
         }
@@ -156,7 +156,7 @@ class LaneDecoder(Block):
             ),
         ]
 
-        # Of two subnormal factors, the zeros that both fractions have: the product is below the floor in any case.
+        # Of two subnormal factors, the common leading zeros of both fractions: the product is below the minimum anyway.
         is_subnormal = Signal()
         fraction = Signal(fmt.fraction_width)
         is_zero = Signal()
@@ -170,7 +170,7 @@ class LaneDecoder(Block):
             zeros.value.eq(fraction),
             is_zero.eq(is_subnormal & ~fraction.any()),
         ]
-        # The hidden zero and those of the fraction: 1 + count = -~count.
+        # The hidden bit and the zeros of the fraction: 1 + count = -~count.
         lowered = Signal(signed(self.window.exponent_width + 1))
         width = len(zeros.count)
         m.d.comb += [
@@ -179,10 +179,10 @@ class LaneDecoder(Block):
                 + Cat(~zeros.count & is_subnormal.replicate(width), is_subnormal.replicate(len(lowered) - width))
             ),
             self.effective.eq(lowered),
-            self.counts.eq(~lowered[-1] & ~is_zero),
+            self.is_candidate.eq(~lowered[-1] & ~is_zero),
         ]
 
-        # Where a factor is special, the fraction that is seen is that of the other.
+        # If a factor is special, this is the fraction of the other one.
         query_special, key_special = query.exponent.all(), key.exponent.all()
         m.d.comb += [
             self.is_inf.eq(query_special | key_special),
@@ -194,19 +194,19 @@ class LaneDecoder(Block):
 
 
 class LaneDistance(Block):
-    """How far a product is from its place at the reference: in fine steps, and in coarse ones. Combinational.
+    """Right shift of a product to the alignment exponent, as a fine and a coarse part. Combinational.
 
-    The distance is ``fine + coarse * 2**fine_width``. Less than nothing, ``coarse = -1``, it is only for a product with
-    as many leading zeros; a distance beyond the window is ``coarse = far``. From the lowest bits of a reference, which
-    are ones, nothing is borrowed.
+    The shift is ``fine + coarse * 2**fine_width``. It is negative, ``coarse = -1``, only for a product with at least
+    that many leading zeros; a shift beyond the window is ``coarse = far``. The slack bits of the alignment exponent are
+    ones, so no borrow comes from them.
     """
 
     Parameters = LaneParameters
     members_doc = {
         "exponent": "of the product",
-        "reference": "the beat's, without the lowest bits; any for a zero product",
-        "fine": "lower bits of the distance",
-        "coarse": "its upper bits, saturated",
+        "reference": "alignment exponent of the beat, without the slack bits; don't-care for a zero product",
+        "fine": "low bits of the shift",
+        "coarse": "its high bits, saturated",
     }
 
     def members(self, p):
@@ -232,10 +232,9 @@ class LaneDistance(Block):
 
 
 class LaneAligner(Block):
-    """The magnitude of a product at its place in the window, truncated; its bits inverted for a negative product.
+    """The aligned magnitude of a product in the window, truncated; bits inverted for a negative product.
 
-    The fine steps shift to the right, the coarse ones by what is left: to the right, not at all, or to the left.
-    Combinational.
+    The fine part shifts right; the coarse part shifts right, not at all, or left. Combinational.
     """
 
     Parameters = LaneParameters
@@ -278,14 +277,16 @@ class LaneAligner(Block):
 
 @dataclass(frozen=True, kw_only=True)
 class DotProductLaneParameters(LaneParameters):
-    search_stages: int = integer(1, low=1, high=16, doc="clocks from registered words to the registered reference")
+    search_stages: int = integer(
+        1, low=1, high=16, doc="clocks from registered words to the registered alignment exponent"
+    )
 
 
 class DotProductLane(Block):
-    """One product: decoded and registered, multiplied while the beat's reference is searched, then aligned to it.
+    """One product: decoded and registered, multiplied during the search of the beat's alignment exponent, then aligned.
 
-    Timing: specials, effective exponent and whether it counts at once, negative search_stages advances after the words,
-    and the row one more. The reference comes an advance before the row.
+    Timing: specials, effective and is_candidate are combinational, negative comes search_stages advances after the
+    words, the row one later. The reference is an input one advance before the row.
     """
 
     Parameters = DotProductLaneParameters
@@ -294,9 +295,9 @@ class DotProductLane(Block):
         "query_word": "one factor",
         "key_word": "the other factor",
         "specials": "whether the product is not a number, plus or minus infinity, from the lowest bit",
-        "effective": "exponent of the product without its leading zeros",
-        "counts": "whether it may be the reference",
-        "reference": "the beat's, without the lowest bits",
+        "effective": "exponent of the product minus its leading zeros",
+        "is_candidate": "candidate for the alignment exponent",
+        "reference": "alignment exponent of the beat, without the slack bits",
         "negative": "sign of the product",
         "row": "aligned magnitude, inverted if negative",
     }
@@ -310,7 +311,7 @@ class DotProductLane(Block):
             "key_word": In(window.float_format.width),
             "specials": Out(3),
             "effective": Out(window.exponent_width),
-            "counts": Out(1),
+            "is_candidate": Out(1),
             "reference": In(window.reference_width),
             "negative": Out(1),
             "row": Out(window.width),
@@ -329,7 +330,7 @@ class DotProductLane(Block):
         if len(decoder.query_significand) < RECODED_FROM:
             m.submodules.multiplier = multiplier = UnsignedMultiplier(**widths)
         else:
-            # Its own registers are the last ones of the factors.
+            # The multiplier's registers are the last ones of the factors.
             m.submodules.multiplier = multiplier = RecodedMultiplier(**widths)
             m.d.comb += multiplier.advance.eq(self.advance)
             factor_stages -= 1
@@ -340,7 +341,7 @@ class DotProductLane(Block):
             decoder.key_word.eq(self.key_word),
             self.specials.eq(Cat(decoder.is_nan, decoder.is_inf & ~decoder.sign, decoder.is_inf & decoder.sign)),
             self.effective.eq(decoder.effective),
-            self.counts.eq(decoder.counts),
+            self.is_candidate.eq(decoder.is_candidate),
             multiplier.multiplicand.eq(pipe.register(decoder.query_significand, name="query", stages=factor_stages)),
             multiplier.multiplier.eq(pipe.register(decoder.key_significand, name="key", stages=factor_stages)),
             self.negative.eq(pipe.register(decoder.sign, name="sign", stages=self.search_stages)),

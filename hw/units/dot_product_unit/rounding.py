@@ -1,4 +1,4 @@
-"""From the accumulator to words: normalise once, round the same value to FP32 and to the input format."""
+"""Rounding of the accumulator: normalised once, rounded to FP32 and to the input format."""
 
 from dataclasses import dataclass
 
@@ -21,17 +21,17 @@ __all__ = ["ScoreRounder"]
 class ScoreRounderParameters(Parameters):
     format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the narrow word")
     width: int = integer(47, low=2, high=96, doc="bits of the sum")
-    reference_width: int = integer(6, low=1, high=16, doc="bits of the sum's reference")
-    unit_exponent: int = integer(-50, low=-400, high=0, doc="the sum's unit is 2 to the power of this, at reference 0")
+    reference_width: int = integer(6, low=1, high=16, doc="bits of the sum's alignment exponent")
+    unit_exponent: int = integer(-50, low=-400, high=0, doc="log2 of the sum's unit at alignment exponent 0")
 
 
 class ScoreRounder(Block):
     """``sum * 2**(reference + unit_exponent)``, rounded to nearest, ties to even, to two formats at once.
 
-    A negative sum x is rounded without its negation: its magnitude is ``~x + 1``. The bits are shifted as they are,
-    with zeros coming in; if those below the rounding bit are all zero, the 1 ripples up to that bit, else it ends
-    below it. So the magnitude's upper bits are the complements of the sum's, and only what is below tells whether 1
-    is added: see :func:`_halves`. A carry out of the rounding is the case that the sum is a power of two.
+    A negative sum x is rounded without negating it: its magnitude is ``~x + 1``. The bits of x are shifted, with zeros
+    shifted in; if all bits below the rounding bit are zero, the +1 carries into the rounding bit, else it is absorbed
+    below. So the magnitude's upper bits are the complements of the sum's, and only the bits below decide whether 1 is
+    added, see :func:`_halves`. A carry out of the rounding covers sums that are powers of two.
 
     Timing: words come ``latency`` advances after the sum.
     """
@@ -41,8 +41,8 @@ class ScoreRounder(Block):
     members_doc = {
         "advance": "lock-step enable",
         "sum": "two's complement",
-        "reference": "exponent to which the sum is aligned",
-        "is_nan": "a term is not a number",
+        "reference": "alignment exponent of the sum",
+        "is_nan": "a term is NaN",
         "plus_inf": "a term is plus infinity",
         "minus_inf": "a term is minus infinity",
         "wide": "FP32",
@@ -67,7 +67,8 @@ class ScoreRounder(Block):
         pipe = Pipeline(m, advance=self.advance)
         fmt = float_format(self.format)
 
-        # Stage 1: the leading one (of a negative sum, zero) on top, all below FP32's rounding bit in one sticky bit.
+        # Stage 1: normalise (to the leading zero of a negative sum), all bits below FP32's rounding bit in one sticky
+        # bit.
         width = self.width - 1
         negative, bits = self.sum[-1], self.sum[:-1]
         m.submodules.zeros = zeros = LeadingZeroCounter(width=width)
@@ -81,7 +82,7 @@ class ScoreRounder(Block):
         # A sum of FP16 products is normal in FP32; BF16 has FP32's exponents, so that both results share one shift.
         shared = fmt.exponent_width == FP32.exponent_width
         folded = significand if shared else _fold(significand, fmt.precision + 2)
-        # Biased exponents; the first addition does not wait for the count.
+        # Biased exponents; the first addition is parallel to the leading-zero count.
         highest = self.unit_exponent + width - 1 + FP32.bias
         base = Signal(signed(2 + max(bits_for(abs(highest)), self.reference_width, len(zeros.count))))
         exponent, narrow_exponent, below = (Signal.like(base, name=name) for name in ("exponent", "narrow", "below"))
@@ -93,11 +94,11 @@ class ScoreRounder(Block):
         ]
         exponents = {}
         for name, target, value in (("wide", FP32, exponent), ("narrow", fmt, narrow_exponent)):
-            # Negative ones are not used, and of large ones it only matters that they are.
+            # Negative exponents are not used, and large ones only have to stay large.
             is_large = ~value[-1] & value[target.exponent_width : -1].any()
             limited = Cat(value[: target.exponent_width], is_large)
             exponents[name] = Cat(pipe.register(limited, name=f"{name}_exponent_1"), Const(0, 1))
-        # How far the significand must be shifted right for its biased exponent to be 1: 1 - exponent = ~(exponent - 2).
+        # Right shift that makes the biased exponent 1: 1 - exponent = ~(exponent - 2).
         amount_width = bits_for(len(folded))
         amount = Signal(amount_width)
         m.d.comb += amount.eq(
@@ -106,7 +107,7 @@ class ScoreRounder(Block):
         )
         amount = pipe.register(amount, name="distance")
 
-        # Stage 2: subnormals, rounding. What comes in from the left is a zero of the magnitude.
+        # Stage 2: subnormals, rounding. Zeros of the magnitude are shifted in.
         m.submodules.subnormal = subnormal = LogShifter(
             width=len(folded) + 1, amount_width=len(amount), sticky=True, arithmetic=True
         )
@@ -132,12 +133,12 @@ class ScoreRounder(Block):
 
 
 def _halves(value, lost, negative, precision):
-    """The magnitude's upper bits, and a rounding bit and a sticky bit that round it as what is below them does.
+    """The magnitude's upper bits, and equivalent rounding and sticky bits for all bits below.
 
     ``value`` are a sum's bits, ``lost`` whether there is a one below them. Let h be the rounding bit of the
-    complements. With a one below, the magnitude's rounding bit is h, and something is below it: 1 is added if h is
-    set. Without one, a magnitude that is the complements plus 1 has the rounding bit ~h, nothing below, and a carry
-    if h was set: then 1 is added, and else it is a tie.
+    complements. With a one below, the magnitude's rounding bit is h and its sticky bit is set: 1 is added if h is set.
+    Without one, the magnitude (complement plus 1) has the rounding bit ~h, sticky bit 0, and a carry if h was set: then
+    1 is added, else it is a tie.
     """
     below = len(value) - precision - 1
     upper = value[below:] ^ negative.replicate(precision + 1)
@@ -146,9 +147,9 @@ def _halves(value, lost, negative, precision):
 
 
 def _normalise(m, bits, count, width):
-    """``bits`` shifted to the left by ``count``: the upper ones, and in the lowest one whether there are ones below.
+    """The upper bits of ``bits`` shifted left by ``count``, with all ones below ORed into the lowest bit.
 
-    Bits that the steps to come cannot bring to the upper ones are told from the lost ones no more.
+    Bits that the remaining shift steps cannot move into the upper ones are merged into the sticky bit.
     """
     current, lost = bits, []
     for step in reversed(range(len(count))):
@@ -162,7 +163,7 @@ def _normalise(m, bits, count, width):
 
 
 def _fold(value, width):
-    """The top ``width`` bits; the lowest of them says whether there is a one in it or below."""
+    """The top ``width`` bits; all lower bits are ORed into the lowest of them."""
     excess = len(value) - width
     if excess <= 0:
         return Cat(Const(0, -excess), value)

@@ -29,22 +29,22 @@ class DotProductUnit(Block):
 
     FP16 and BF16: products are exact; they are aligned to the largest effective exponent in this beat and those before
     it, with its two lowest bits set, in a window of W = align_width bits and 3 more, truncated as magnitudes and summed
-    as integers; where that exponent grows, the sum so far is shifted after it. The sum is rounded to nearest, ties to
+    as integers; when that exponent grows, the running sum is shifted to it. The sum is rounded to nearest, ties to
     even, to FP32 and, from the same unrounded value, to the input format. For every finite input, subnormals included,
     ``|wide - exact| <= n * 2**(3 - W) * max|query[i] * key[i]| + ulp/2`` with n terms. A dot product of more than
     max_terms terms may wrap. NaN, infinity times zero, and infinities of both signs give the canonical NaN; otherwise
-    an infinity wins. Overflow gives infinity, a sum of zero +0, subnormal results are kept.
+    an infinity wins. Overflow gives infinity, a sum of zero +0, subnormal results are not flushed.
 
     INT8: two's complement bytes; the score is the exact sum modulo 2**32, which n <= 131071 terms never exceed.
 
     A dot product begins with the first beat after reset, with the beat after one with ``last``, and with a beat with
-    ``first``, which discards a sum that was not finished. The beat with ``last`` ends it and gives one score.
+    ``first``, which discards an unfinished sum. The beat with ``last`` ends it and gives one score.
 
     Members: ``operands`` carries ``query`` and ``key`` (n_lanes words each, lane 0 in the lowest bits), then ``first``
     and ``last``; ``score`` carries ``wide`` (FP32, or INT32) in the low 32 bits and ``narrow`` (FP16 or BF16) above.
 
     Timing: one beat a clock, without a bubble between dot products of any length; the score is valid ``latency``
-    clocks after its last beat was accepted. The pipeline stands still while a score waits and is not taken.
+    clocks after its last beat was accepted. The pipeline stalls while a score is not accepted.
 
     Defined by :func:`golden.units.dot_product_unit.dot_product_stream`. It is the DPU of the DiSC paper, with the fused
     multi-term arithmetic of tensor cores.

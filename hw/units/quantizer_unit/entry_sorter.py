@@ -1,4 +1,4 @@
-"""EntrySorter: the slices of a tile in the order of their keys, by counting."""
+"""EntrySorter: counting sort of the slices of a tile by key."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -17,15 +17,15 @@ class EntrySorter(Block):
     """One entry a slice, by rising keys and then in the order of arrival; of a tile without slices one unused entry,
     zero but for ``last``.
 
-    There are few keys, so that slices are counted, not compared: while a tile's vectors arrive, every key's place in
-    the sorted tile is counted; then the vectors are read again and each slice is written to its place, one a clock;
-    then the tile is read in order, one entry a clock without gaps. The three steps work on different tiles at the same
-    time, with two buffers between them.
+    There are few keys, so a counting sort is used: while a tile's vectors arrive, the start of every key in the sorted
+    tile is counted; then the vectors are read again and each slice is written to its position, one a clock; then the
+    tile is read in order, one entry a clock without gaps. The three steps work on different tiles in parallel, with two
+    buffers between them.
     """
 
     Parameters = TileParameters
     members_doc = {
-        "vector": "what there is to sort of each vector, the tile's last one marked",
+        "vector": "summary of each vector, the tile's last one marked",
         "finest_exponent": "of the tile",
         "entry": "slices in order",
     }
@@ -51,7 +51,7 @@ class EntrySorter(Block):
         return memory
 
     def _count(self, m):
-        """Vectors into one of two buffers, and where the slices of each key begin in the sorted tile."""
+        """Write vectors to one of two buffers, and count where each key begins in the sorted tile."""
         vector = self.vector.payload
         m.submodules.vectors = memory = MemoryBank(depth=2 * self.n_channels, width=len(vector.as_value()))
         buffer, number = Signal(), Signal(range(self.n_channels))
@@ -66,7 +66,7 @@ class EntrySorter(Block):
             memory.write_address.eq(number + Mux(buffer, self.n_channels, 0)),
             memory.write_data.eq(vector),
         ]
-        # A vector's slices are at every other key below its own, as many as it has.
+        # A vector's slices have every other key below its own.
         top = vector.level + KEY_OFFSET
         total = Signal(self._place_layout)
         for key, (place, new) in enumerate(zip(places, total, strict=True)):
@@ -81,7 +81,7 @@ class EntrySorter(Block):
         return memory, handed
 
     def _place(self, m, vectors, counted):
-        """Slices of a counted tile into their places, one a clock."""
+        """Write the slices of a counted tile to their positions, one a clock."""
         p = self.parameters
         width = p.address_width + p.channel_width + 1
         depth = MAX_SLICES * p.n_channels
@@ -182,7 +182,7 @@ class EntrySorter(Block):
 
 
 class _Buffer:
-    """A counted tile: whether there is one, and where the slices of each key begin."""
+    """A counted tile: valid bit, and start of each key."""
 
     def __init__(self, m, name, layout, n_channels):
         self.is_full = Signal(name=f"{name}_full")
@@ -190,7 +190,7 @@ class _Buffer:
 
 
 class _Sorted:
-    """A sorted tile: whether there is one, and how many slices it has."""
+    """A sorted tile: valid bit, and number of slices."""
 
     def __init__(self, name, depth):
         self.is_full = Signal(name=f"{name}_full")

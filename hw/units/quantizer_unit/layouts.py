@@ -1,4 +1,4 @@
-"""What the parts of the quantiser tell each other."""
+"""Layouts between the parts of the quantiser."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ VALUE = signed(SLICE_WIDTH * MAX_SLICES)
 @dataclass(frozen=True, kw_only=True)
 class TileParameters(Parameters):
     n_channels: int = integer(128, low=1, high=4096, doc="vectors of a tile at most")
-    n_levels: int = integer(3, low=1, high=8, doc="exponents that the vectors of a tile may have")
+    n_levels: int = integer(3, low=1, high=8, doc="number of different exponents of the vectors of a tile")
     channel_width: int = integer(8, low=1, high=16, doc="bits of a channel's index, which is passed on")
 
     @property
@@ -42,18 +42,18 @@ class TileParameters(Parameters):
 @dataclass(frozen=True, kw_only=True)
 class VectorParameters(TileParameters):
     n_values: int = integer(64, low=1, high=256, doc="values of a vector: tokens of a tile")
-    reconstruct: bool = flag(False, doc="whether the quantised values come as FP16 words too")
+    reconstruct: bool = flag(False, doc="whether the quantised values are also output as FP16 words")
 
 
 def summary_layout(p):
-    """What is to be sorted of a vector."""
+    """The part of a vector that the sorter needs."""
     return data.StructLayout(
         {"level": p.level_width, "n_slices": bits_for(MAX_SLICES), "channel": p.channel_width, "last": 1}
     )
 
 
 def entry_layout(p):
-    """One slice in the order for the array."""
+    """One slice in array order."""
     return data.StructLayout(
         {
             "address": p.address_width,

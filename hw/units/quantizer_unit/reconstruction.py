@@ -1,4 +1,4 @@
-"""Reconstruction: what a quantised value stands for, as an FP16 word."""
+"""Reconstruction: the number that a quantised value represents, as an FP16 word."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out

@@ -18,7 +18,7 @@ class ScaleSelector(Block):
     """The exponent of :func:`golden.units.quantizer_unit.quantise`, two advances after the magnitude.
 
     First the magnitude is normalised and compared with the three thresholds; then the largest exponent without clipping
-    follows from its precision, and is limited to those that the tile may have.
+    for its precision is limited to the exponents of the tile.
     """
 
     Parameters = TileParameters
@@ -29,7 +29,7 @@ class ScaleSelector(Block):
         "finest_exponent": "the largest exponent",
         "full_precision": "8 bits for all vectors",
         "exponent": "of the scale",
-        "level": "which of the tile's exponents it is, 0 the smallest",
+        "level": "index of the exponent in the tile's, 0 the smallest",
     }
     latency = 2
 

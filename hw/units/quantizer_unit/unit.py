@@ -1,4 +1,4 @@
-"""QuantizerUnit: differences of activations to 2, 4, 6 or 8 bits, cut into slices that come sorted for the array."""
+"""QuantizerUnit: differences of activations to 2, 4, 6 or 8 bits, split into slices that are output in array order."""
 
 from dataclasses import dataclass
 
@@ -35,22 +35,22 @@ class QuantizerUnitParameters(VectorParameters):
 class QuantizerUnit(Block):
     """value[i] = round(x[i] * 2**exponent), one exponent and 2, 4, 6 or 8 bits a vector by its largest magnitude.
 
-    A tile is a sequence of vectors, each of a channel, the last one marked. The exponent is the largest one at which
-    nothing is clipped, between ``finest_exponent - n_levels + 1`` and ``finest_exponent``, for a precision of 2 bits up
+    A tile is a sequence of vectors, each of a channel, the last one marked. The exponent is the largest one
+    without clipping, between ``finest_exponent - n_levels + 1`` and ``finest_exponent``, for a precision of 2 bits up
     to a magnitude of ``threshold`` (FP16, positive and normal), 4 up to 4 times, 6 up to 16 times that, and 8 above, or
     always 8 with ``full_precision``; values are rounded to nearest, ties to even, and clipped to 127 in magnitude.
 
     Each vector's beat of ``quantised`` has its values as slices of two bits, slice m of value i in bits
-    ``2 * (m * n_values + i)``, of which the first ``n_slices`` count (none if all values are zero); ``address`` is that
-    of its lowest slice in the tile, counted over the slices of all vectors. A vector with a NaN or an infinity has
+    ``2 * (m * n_values + i)``, of which the first ``n_slices`` are valid (none if all values are zero); ``address`` is
+    that of its lowest slice in the tile, counted over the slices of all vectors. A vector with a NaN or an infinity has
     ``error`` set and no slices. With ``reconstruct`` the beat also has the values as FP16 words. ``entry`` gives the
     tile's slices sorted for the array, see :class:`hw.units.quantizer_unit.entry_sorter.EntrySorter`: ``shift`` is the
-    difference of keys to the entry before, ``exponent``, which counts with ``last``, that of the sums. ``threshold``,
+    difference of keys to the entry before, ``exponent``, valid with ``last``, that of the sums. ``threshold``,
     ``finest_exponent`` and ``full_precision`` must not change while a tile is inside.
 
-    Timing: a vector a clock, ``latency`` clocks to ``quantised``; entries of a tile follow when all its vectors are in,
-    one a clock without gaps. Both outputs must be taken for the unit to go on; two tiles wait for each step of the
-    sorting.
+    Timing: a vector a clock, ``latency`` clocks to ``quantised``; the entries of a tile follow when all its vectors
+    have arrived, one a clock without gaps. Either output can stall the unit; up to two tiles are buffered in front of
+    each step of the sort.
 
     Defined by :func:`golden.units.quantizer_unit.quantise` and :func:`golden.units.quantizer_unit.encode`. It is
     DSTAR's QPU (section 4.2, figure 12) with a sort by counting in place of the bitonic network.
@@ -183,7 +183,7 @@ class QuantizerUnit(Block):
 
 
 class _Stage:
-    """A pipeline whose beats leave when both the user and the sorter take them, each of which may come first."""
+    """A pipeline whose beats fork to the user and the sorter, which accept them independently."""
 
     def __init__(self, m, source, sink, second):
         self._m, self._sink, self._second = m, sink, second

@@ -13,7 +13,7 @@ __all__ = ["QuantiserLane"]
 
 _DISTANCE_WIDTH = 7
 _GUARD = 1
-"""Bits below the integer that the shifter keeps; those further down are one sticky bit."""
+"""Fraction bits of the shifter's output; those below are one sticky bit."""
 
 
 class QuantiserLane(Block):
@@ -36,7 +36,7 @@ class QuantiserLane(Block):
         significand = Cat(self.word[: FP16.fraction_width], is_normal)
         right = Signal(_DISTANCE_WIDTH + 1)
         m.d.comb += right.eq(self.distance - Mux(is_normal, field, 1))
-        # A normal number shifted by less than 4 places is at least 128; subnormal ones are never shifted to the left.
+        # A normal number shifted by fewer than 4 bits is at least 128; subnormal ones are never shifted left.
         is_left = right[-1]
         width = FP16.precision + _GUARD
         m.submodules.shifter = shifter = LogShifter(width=width, amount_width=4, sticky=True)
@@ -46,7 +46,7 @@ class QuantiserLane(Block):
         top = VALUE.width - 1  # bits of the largest magnitude
         up = Signal()
         m.d.comb += up.eq(shifter.shifted[0] & (shifter.lost | whole[0]) & ~is_far)
-        # Negative values are the complement and 1, and rounding up takes that 1 away again: one increment for both.
+        # A negative value is the complement plus 1, which rounding up cancels: one increment for both.
         magnitude = Mux(is_far, 0, whole[:top])
         is_clipped = ~is_far & (is_left | whole[top:].any() | (whole[:top].all() & up))
         low = Signal(VALUE.width)

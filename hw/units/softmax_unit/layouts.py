@@ -1,4 +1,4 @@
-"""What the parts of the softmax unit tell each other."""
+"""Layouts between the parts of the softmax unit."""
 
 from amaranth.lib import data
 
@@ -16,7 +16,7 @@ POWER = data.StructLayout({"fraction": FRACTION, "whole": WHOLE_WIDTH})
 """``(1 + fraction / 2**13) * 2**-(whole + 1)``, or 0 if whole is all ones"""
 
 MAXIMUM = data.StructLayout({"maximum": FP16.width, "has_nan": 1, "factor": FACTOR_WIDTH})
-"""A row's largest score, and what is to be known further on"""
+"""A row's largest score, and values passed on with it"""
 
 MULTIPLIER = data.StructLayout({"fraction": FRACTION, "exponent": WHOLE_WIDTH, "has_nan": 1})
-"""``(1 + fraction / 2**13) * 2**-(exponent - 1)``, what the powers of a row are multiplied with"""
+"""``(1 + fraction / 2**13) * 2**-(exponent - 1)``, the multiplier of a row's powers"""

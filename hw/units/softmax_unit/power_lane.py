@@ -24,9 +24,9 @@ FRAME = signed(_MAGNITUDE_WIDTH + 1)
 
 
 class ScoreFrame(Block):
-    """A score times the scale's power of two in fixed point: rounded down, and 1 unit lower if negative. Combinational.
+    """A score times the scale's power of two in fixed point, rounded down; 1 unit lower if negative. Combinational.
 
-    An infinity is some number or other, the same one for the same infinity.
+    The value of an infinity is arbitrary, but equal for equal infinities.
     """
 
     members_doc = {"score": "FP16", "scale_exponent": "the scale's exponent field", "framed": "fixed point"}
@@ -54,7 +54,7 @@ class ScoreFrame(Block):
 class PowerLane(Block):
     """``2**-(scale * (maximum - score))``, 0 for scores that are not enabled or too far from the maximum.
 
-    Of infinite scores only the maximum counts, and none if that is -Inf. Golden: steps 1 and 2 of
+    Of infinite scores only those equal to the maximum give a power, and none if that is -Inf. Golden: steps 1 and 2 of
     :func:`golden.units.softmax_unit.softmax`.
     """
 
@@ -63,7 +63,7 @@ class PowerLane(Block):
         "score": "FP16",
         "enable": "whether the score is an element of the row",
         "maximum": "the row's largest score in the frame, one advance after the score",
-        "maximum_is_infinite": "it is +Inf; with the score",
+        "maximum_is_infinite": "the maximum is +Inf; with the score",
         "scale": "constant",
         "power": "`latency` advances after the score",
     }
@@ -100,7 +100,7 @@ class PowerLane(Block):
         framed = pipe.register(frame.framed, name="framed_1")
         absent = pipe.register(absent, name="absent_1")
 
-        # 2. The distance from the maximum; it is not negative where it counts.
+        # 2. The distance from the maximum; not negative where it is used.
         difference = Signal(FRAME.width)
         m.d.comb += difference.eq(self.maximum - framed)
         kept = spec.FRAME_FRACTION + spec.WHOLE_WIDTH

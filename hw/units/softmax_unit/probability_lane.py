@@ -22,7 +22,7 @@ UNITS_WIDTH = FP16.precision + (1 << _SHIFT_WIDTH) - 1
 
 
 class ProbabilityLane(Block):
-    """``value = power * multiplier``, rounded once to FP16, whether it is kept, and if so as fixed point.
+    """``value = power * multiplier``, rounded once to FP16; its mask bit; if that is set, also in fixed point.
 
     Golden: step 5 of :func:`golden.units.softmax_unit.softmax`.
     """
@@ -32,10 +32,10 @@ class ProbabilityLane(Block):
         "power": "0 where not enabled",
         "enable": "whether the power is an element of the row",
         "multiplier": "of the row",
-        "bound": "constant: values from this word on are kept",
+        "bound": "constant: smallest FP16 word with mask bit 1",
         "value": "FP16, `latency` advances later",
-        "keep": "with the value",
-        "units": "with the value: it in units of the smallest FP16 number, 0 where it is not kept",
+        "keep": "with the value: its mask bit",
+        "units": "with the value: the same in units of the smallest FP16 number, 0 if keep is 0",
     }
     latency = 4
 

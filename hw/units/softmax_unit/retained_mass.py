@@ -1,4 +1,4 @@
-"""The sum of the probabilities of a row that the threshold keeps."""
+"""Retained mass: the sum of a row's probabilities at or above the threshold."""
 
 from amaranth.hdl import Cat, Const, Module, Signal, signed
 from amaranth.lib import data
@@ -18,7 +18,7 @@ __all__ = ["RetainedMass"]
 
 
 class RetainedMass(Block):
-    """The exact sum of a row's units up to each beat, rounded once to FP16, ``latency`` advances after the beat.
+    """The exact running sum of a row's units, rounded once to FP16, ``latency`` advances after each beat.
 
     The unit is the smallest FP16 number, and the sum below 4.
     """
@@ -26,9 +26,9 @@ class RetainedMass(Block):
     Parameters = BanksParameters
     members_doc = {
         "advance": "lock-step enable of the registers",
-        "valid": "a beat is here",
-        "last": "it ends its row",
-        "units": "of each bank",
+        "valid": "there is a beat",
+        "last": "the beat ends its row",
+        "units": "of each bank: probability in units of the smallest FP16 number, 0 if below the threshold",
         "mass": "FP16",
     }
 
@@ -65,7 +65,7 @@ class RetainedMass(Block):
         with m.If(self.advance & valid):
             m.d.sync += [begun.eq(~last), total.eq((total & begun.replicate(UNITS_WIDTH)) + tree.total.as_unsigned())]
 
-        # A sum without a leading one among those counted has the least exponent, and perhaps no hidden one.
+        # A sum without a one in the counted bits has the smallest exponent, and may lack the hidden one.
         m.submodules.leading_zeros = counter = LeadingZeroCounter(width=UNITS_WIDTH - FP16.precision)
         m.submodules.normaliser = shifter = LogShifter(
             width=UNITS_WIDTH, amount_width=len(counter.count), direction="left"

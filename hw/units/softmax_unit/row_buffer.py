@@ -1,4 +1,4 @@
-"""Holds the beats of rows back until something that is only known at a row's end comes with each of them."""
+"""Delays the beats of a row until a statistic of the whole row is available."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ __all__ = ["RowBuffer"]
 @dataclass(frozen=True, kw_only=True)
 class RowBufferParameters(Parameters):
     width: int = integer(16, low=1, high=(1 << 16) - 1, doc="bits of a beat")
-    statistic_width: int = integer(16, low=1, high=1024, doc="bits of what is known of a row")
+    statistic_width: int = integer(16, low=1, high=1024, doc="bits of the statistic")
     depth: int = integer(4, low=3, high=1 << 16, doc="beats held")
 
     @property
@@ -29,20 +29,20 @@ class RowBufferParameters(Parameters):
 
 
 class RowBuffer(Block):
-    """Gives back the beats that it takes, those of a row as soon as its ``statistic`` has come, and that with each.
+    """Outputs the beats of a row once the row's ``statistic`` has arrived, each with that statistic.
 
-    Statistics come in the order of the rows, and are always taken: there are never more of them than beats, since
-    each row has a beat at least that waits for its own.
+    Statistics come in the order of the rows and are always accepted: there are never more of them than buffered beats,
+    since each row has at least one beat that waits for its own.
 
-    While the sink takes what it is offered, only beats of a row that is not complete stay: a buffer for a row's beats
-    and those that come until its statistic is offered, two clocks after it came, never has to refuse any.
+    While the sink is ready only beats of incomplete rows remain: a buffer for the beats of a row and those that arrive
+    until its statistic is used, two clocks after it came, never stalls the source.
     """
 
     Parameters = RowBufferParameters
     members_doc = {
         "source": "beats of rows, the last one of a row marked",
-        "statistic": "what is known of the next row",
-        "statistic_valid": "it has come",
+        "statistic": "statistic of the next row",
+        "statistic_valid": "there is a statistic",
         "row": "the same beats, each with its row's statistic",
     }
     latency = 2

@@ -19,20 +19,20 @@ _LEVELS_PER_STAGE = 2
 
 
 class RowMaximum(Block):
-    """The largest enabled score of a row, without stalls: ``latency`` clocks after the row's last beat.
+    """The largest enabled score of a row, ``latency`` clocks after the row's last beat; never stalls.
 
     Scores are compared as integers, negative ones with all bits inverted. A NaN is reported and may be the maximum.
     """
 
     Parameters = BanksParameters
     members_doc = {
-        "valid": "a beat is here",
-        "last": "it ends its row",
+        "valid": "there is a beat",
+        "last": "the beat ends its row",
         "scores": "FP16",
-        "enable": "which scores count",
+        "enable": "enabled scores",
         "factor": "with the last beat: passed on",
         "row": "the row's maximum",
-        "row_valid": "it is here",
+        "row_valid": "the row's maximum is valid",
     }
 
     @staticmethod
@@ -73,7 +73,7 @@ class RowMaximum(Block):
         for stage in range(1, self.latency + 1):
             valid = pipe.control(valid, name=f"valid_{stage}")
 
-        begun = Signal()  # an earlier beat of the row was here
+        begun = Signal()  # the row has had a beat
         largest = Signal(FP16.width, reset_less=True)
         earlier_nan = Signal(reset_less=True)
         best = Signal(FP16.width)

@@ -1,4 +1,4 @@
-"""What the exponentials of a row are multiplied with: its factor divided by their sum."""
+"""The row multiplier: the factor divided by the sum of the exponentials."""
 
 from dataclasses import dataclass
 
@@ -31,21 +31,21 @@ class RowMultiplierParameters(spec.RowParameters):
 
 
 class RowMultiplier(Block):
-    """Sums the powers of a row, takes the reciprocal times the factor, all without stalls.
+    """Sums the powers of a row and multiplies the reciprocal by the factor; never stalls.
 
-    The row's result comes ``latency`` clocks after its last beat. It is of no use for a row whose powers are all 0.
+    The row's result comes ``latency`` clocks after its last beat. It is undefined if all powers are 0.
     Golden: steps 3 and 4 of :func:`golden.units.softmax_unit.softmax`.
     """
 
     Parameters = RowMultiplierParameters
     members_doc = {
-        "valid": "a beat is here",
-        "last": "it ends its row",
+        "valid": "there is a beat",
+        "last": "the beat ends its row",
         "powers": "one of each bank",
         "factor": "with the last beat: FP16 below 2, without sign and the top bit",
         "has_nan": "with the last beat: passed on",
         "row": "the row's multiplier",
-        "row_valid": "it is here",
+        "row_valid": "the row's multiplier is valid",
     }
 
     @staticmethod
@@ -148,7 +148,7 @@ class RowMultiplier(Block):
         return total
 
     def _normalise(self, m, total):
-        """The bits below the leading one, which is not below that of 1/2, and the zeros above it."""
+        """The bits below the leading one, which is at least 1/2, and the zeros above it."""
         n_upper = len(total) - spec.SUM_FRACTION
         leading_zeros = Signal(max(1, n_upper.bit_length()))
         value = total[spec.SUM_FRACTION - 1 - spec.RECIPROCAL_ARGUMENT :]
@@ -167,7 +167,7 @@ class RowMultiplier(Block):
         return value[-1 - spec.RECIPROCAL_ARGUMENT : -1], leading_zeros
 
     def _factor(self, m, factor):
-        """The factor's significand with the leading one in its place, and its negated exponent."""
+        """The factor's normalised significand and its negated exponent."""
         hidden = Signal()
         m.d.comb += hidden.eq(factor.exponent.any())
         m.submodules.factor_zeros = counter = LeadingZeroCounter(width=FP16.precision)

@@ -1,4 +1,4 @@
-"""SoftmaxUnit: softmax of rows whose elements come in banks, a beat a clock, with threshold mask and kept mass."""
+"""SoftmaxUnit: softmax of rows whose elements come in banks, a beat a clock, with threshold mask and retained mass."""
 
 from dataclasses import dataclass
 
@@ -34,25 +34,25 @@ class SoftmaxUnit(Block):
     Members (element 0 in the lowest bits; ``scale`` and ``theta`` may change while the unit is empty):
 
     * ``score``: ``values`` (n_banks FP16 words), ``enable`` (which of them are elements of the row), ``last`` (the row
-      ends; after n_slots beats at most), ``factor`` (FP16, counts where last is set: what the row is multiplied with,
-      such as the mass that an earlier step kept of it, or 1; below 2, sign and the exponent's top bit are ignored).
+      ends; after n_slots beats at most), ``factor`` (FP16, used where last is set: a multiplier of the row, such as
+      the mass retained by an earlier step, or 1; below 2, sign and the exponent's top bit are ignored).
     * ``scale``: ``scale * log2(e)`` as ``(1 + fraction / 2**15) * 2**(exponent - 12)``, ``fraction`` (15 bits) below
       ``exponent`` (4 bits).
     * ``theta``: FP16.
     * ``probability``: a beat for each beat: ``values`` (0 where not enabled), ``keep`` (enabled, and the value is theta
-      or more), ``enable``, ``last``, ``retained_mass`` (FP16: the exact sum of the row's kept values up to this beat,
-      rounded once; with last, that of the row).
+      or more), ``enable``, ``last``, ``retained_mass`` (FP16: the exact sum of the row's values with ``keep`` up to
+      this beat, rounded once; with last, that of the row).
 
-    -Inf gives 0, in rows without any larger score too. If the maximum is +Inf, only such elements have a share, all
-    the same. An enabled NaN makes the values of its row's elements NaN, none of which is kept. A row without enabled
+    -Inf gives 0, also in rows without any larger score. If the maximum is +Inf, the +Inf elements share the row equally
+    and all others are 0. An enabled NaN makes all values of its row NaN, with ``keep`` 0. A row without enabled
     elements gives zeros.
 
-    Three phases work on different rows: the maximum, while the scores are buffered; the exponentials, in fixed point
-    from the exact maximum, and their exact sum, while they are buffered; the reciprocal, the products and their
-    rounding. Timing: score is accepted every clock, whatever the rows' lengths, unless probabilities have to wait.
-    A row goes through each of the last two phases when it is complete and the row before is through. So a beat comes
-    latency + 2 * (b - 1) clocks after it was accepted, or earlier, b being the beats of the longest row; if no score is
-    late and all rows are of one length, it is just then.
+    Three pipelined phases work on different rows: the maximum, while the scores are buffered; the exponentials, in
+    fixed point from the exact maximum, and their exact sum, while they are buffered; reciprocal, products and rounding.
+    Timing: a score beat is accepted every clock, for rows of any lengths, unless the output stalls. A row enters each
+    of the last two phases when it is complete and the previous row has left it. So a beat is output at most latency + 2
+    * (b - 1) clocks after it was accepted, b being the beats of the longest row; exactly then if all rows have the same
+    length and the input never idles.
 
     Defined by :func:`golden.units.softmax_unit.softmax`. DiSC's vector unit does the same in four passes.
     """
@@ -61,9 +61,9 @@ class SoftmaxUnit(Block):
     Parameters = SoftmaxUnitParameters
     members_doc = {
         "score": "one score of each bank, row after row",
-        "scale": "constant: what scores are multiplied with, for powers of two",
-        "theta": "constant: least probability that is kept",
-        "probability": "the same elements' probabilities and mask bits, and what the row keeps",
+        "scale": "constant: multiplier of the scores, for powers of two",
+        "theta": "constant: threshold of the mask",
+        "probability": "probabilities and mask bits of the same elements, and the retained mass of the row",
     }
 
     def prepare(self):
@@ -104,7 +104,7 @@ class SoftmaxUnit(Block):
         }
 
     def _depth(self, statistic):
-        """Beats that a buffer takes without a pause: a row's, and those until its statistic is offered."""
+        """Depth of a buffer that never stalls: the beats of a row, plus those until its statistic is valid."""
         return self.n_slots + statistic.latency + RowBuffer.latency
 
     @property
@@ -123,7 +123,7 @@ class SoftmaxUnit(Block):
         return m
 
     def _take_scores(self, m, buffer):
-        """Scores into their buffer and, on the side, their maximum."""
+        """Write scores to their buffer and compute their maximum."""
         m.submodules.largest_score = maximum = self._maximum
         score = self.score.payload
         m.d.comb += [
@@ -141,7 +141,7 @@ class SoftmaxUnit(Block):
         ]
 
     def _raise(self, m, row, buffer):
-        """Powers into their buffer and, on the side, what they have to be multiplied with."""
+        """Write powers to their buffer and compute the row multiplier."""
         pipe = Pipeline(m, source=row, sink=buffer.source)
         pipe.valid_chain(PowerLane.latency)
         words = Signal(data.ArrayLayout(FP16.width, self.n_banks))
@@ -189,7 +189,7 @@ class SoftmaxUnit(Block):
         ]
 
     def _divide(self, m, row):
-        """Probabilities, which wait until their mass is known."""
+        """Compute probabilities, delayed until the mass is available."""
         pipe = Pipeline(m, source=row, sink=self.probability)
         m.submodules.retained_mass = mass = self._mass
         valid = pipe.valid_chain(ProbabilityLane.latency + mass.latency)

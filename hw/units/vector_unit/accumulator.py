@@ -20,31 +20,30 @@ __all__ = ["LaneAccumulator"]
 class LaneAccumulator(Block):
     """Adds products ``left * right`` without a floating-point add in the loop; see ``golden/arith/accumulator.py``.
 
-    ``right`` is the command's word or the bank's row, ``left`` the word itself (squares) or a factor that the engine
-    gives to all lanes. The exponent loop runs two stages ahead of the sum, so that the sum's loop is one shift and one
-    addition. Beside it the largest word is kept, as a key that orders words: 0 nothing, 1 NaN, then -Inf to +Inf.
+    ``right`` is the command's word or the bank's row, ``left`` the same word (squares) or a factor broadcast by the
+    engine. The exponent loop runs two stages ahead of the sum, so that the sum's loop is one shift and one addition.
+    The running maximum is a key that orders words: 0 none, 1 NaN, then -Inf to +Inf.
 
-    The members' documentation says at which stage of the pipeline each one belongs, see
-    :mod:`hw.units.vector_unit.stages`.
+    Each port's documentation names its pipeline stage, see :mod:`hw.units.vector_unit.stages`.
     """
 
     Parameters = AccumulatorParameters
     members_doc = {
-        "advance": "registers move on",
+        "advance": "lock-step enable of the registers",
         "word": "stage 0: the command's word",
         "row": "stage 1: the word from the bank",
         "from_row": "stage 1: right factor from the bank",
-        "takes_part": "stage 1: 0 adds nothing",
-        "is_square": "stage 1: left factor is the right one",
-        "coefficient": "stage 1: else it is this",
-        "maximum_update": "stage 1: the word goes into the maximum",
-        "maximum_start": "stage 1: the maximum starts anew",
-        "update": "stage 2: the product goes into the sum",
-        "start": "stage 2: the sum starts anew",
+        "takes_part": "stage 1: the lane is enabled; 0 adds nothing",
+        "is_square": "stage 1: the left factor is the right one",
+        "coefficient": "stage 1: the left factor otherwise",
+        "maximum_update": "stage 1: update the maximum with the word",
+        "maximum_start": "stage 1: restart the maximum",
+        "update": "stage 2: add the product to the sum",
+        "start": "stage 2: restart the sum",
         "bus_exponent": "stage 5: exponent code to which the sum is aligned",
         "maximum_key": "stage 2: the maximum's key",
         "exponent": "stage 3: the sum's exponent code",
-        "specials": "stage 5: specials that went into the sum",
+        "specials": "stage 5: specials among the terms of the sum",
         "aligned": "stage 6: the sum at that exponent",
     }
 
@@ -108,7 +107,7 @@ class LaneAccumulator(Block):
         takes_part = pipe.register(self.takes_part, name="takes_part_2")
         left = Signal(p.factor_layout)
         m.d.comb += left.eq(Mux(self.is_square, factor.factor, self.coefficient))
-        # Each lane has its own, since what comes from one place for all lanes would be late for the product.
+        # Each lane has a copy: one signal for all lanes would arrive too late for the product.
         left = pipe.register(left, name="left_2")
 
         m.submodules.product = multiplier = UnsignedMultiplier(
@@ -139,7 +138,7 @@ class LaneAccumulator(Block):
         return code, product, pipe.register(specials, name="specials_4", stages=2)
 
     def _exponent(self, m, pipe, code):
-        """Stage 2: the running maximum, and how far the sum and the product have to move to meet it."""
+        """Stage 2: the running maximum exponent, and the shifts of sum and product that align them to it."""
         p = self.parameters
         largest = Signal(p.exponent_width, reset_less=True)
         previous = Signal(p.exponent_width)
@@ -171,7 +170,7 @@ class LaneAccumulator(Block):
         return pipe.register(largest, name="exponent_5", stages=2), amounts, control
 
     def _sum(self, m, pipe, exponent, product, specials, amounts, control):
-        """Stages 3 to 5: align the product, add it, align the sum to what the bus asks for."""
+        """Stages 3 to 5: align the product, add it, align the sum to the bus exponent."""
         p = self.parameters
         m.submodules.product_shifter = product_shifter = LogShifter(
             width=p.align_width, amount_width=len(amounts["product"])
@@ -196,7 +195,7 @@ class LaneAccumulator(Block):
             sum_shifter.amount.eq(amounts["sum"]),
             moved.eq(Mux(control["start"], 0, sum_shifter.shifted)),
         ]
-        # The carry enters an adder through one more bit below.
+        # The carry in enters the adder through one more bit below.
         added = Signal(p.sum_width + 1)
         m.d.comb += added.eq(Cat(Const(1, 1), moved).as_signed() + Cat(carry, addend).as_signed())
         with m.If(self.advance & control["update"]):

@@ -1,4 +1,4 @@
-"""Moving a two's complement number to a larger exponent."""
+"""Alignment of a two's complement number to a larger exponent."""
 
 from dataclasses import dataclass
 
@@ -20,14 +20,14 @@ class BusAlignerParameters(Parameters):
 
 
 class BusAligner(Block):
-    """``aligned = floor(value / 2**(reference - exponent))``, the reference not below the exponent. Combinational."""
+    """``aligned = floor(value / 2**(reference - exponent))``, reference >= exponent. Combinational."""
 
     Parameters = BusAlignerParameters
     members_doc = {
         "value": "in two's complement",
         "exponent": "its exponent code",
-        "reference": "the exponent code to move to",
-        "aligned": "the number there",
+        "reference": "the exponent code to align to",
+        "aligned": "the aligned number",
     }
 
     @staticmethod

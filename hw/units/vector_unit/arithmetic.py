@@ -1,4 +1,4 @@
-"""The numbers behind the accumulators and the reduction bus; ``golden/arith/accumulator.py`` defines what they mean."""
+"""Widths and layouts of the accumulators and the reduction bus, defined by ``golden/arith/accumulator.py``."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from amaranth.utils import bits_for
 from golden.spec import vector_unit as spec
 
 SPECIALS = data.StructLayout({"nan": 1, "positive_infinity": 1, "negative_infinity": 1})
-"""Which specials went into a sum; unions are bitwise ORs."""
+"""The specials among the terms of a sum; unions are bitwise ORs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +55,14 @@ class AccumulatorParameters(spec.AccumulatorParameters, FactorParameters):
 
     @property
     def last_bit_exponent(self):
-        """What to take from an exponent code to get the weight of a bus number's last bit."""
+        """Exponent code minus this is the weight of a bus number's last bit."""
         fmt = self.float_format
         product = 2 * fmt.bias + 4 * fmt.precision - 5
         return product + self.align_width - self.product_width + spec.GUARD_BITS
 
 
 def amount_width(width, exponent_width):
-    """Bits of a shift amount that is clamped where a shift of a ``width``-bit number leaves nothing."""
+    """Bits of a shift amount that is clamped where a ``width``-bit number is shifted out entirely."""
     return min(bits_for(width), exponent_width)
 
 

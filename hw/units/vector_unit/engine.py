@@ -44,26 +44,26 @@ class VectorEngineParameters(AccumulatorParameters):
 class VectorEngine(Block):
     """Bank, lanes and accumulators of one engine, with its own copy of the pipeline's control.
 
-    The command is taken into registers of the engine's own, so that what chooses the command does not delay the lanes,
-    and what tells all lanes what to do starts here. A member's documentation says at which stage it belongs: stage 0 is
-    the command in these registers, stage n is n advances later. All accesses to the bank are made at stage 0, so that a
-    command sees every earlier command's write.
+    The engine registers the command locally, so that the selection of commands and the fan-out of the control do not
+    delay the lanes. Each port's documentation names its pipeline stage: stage 0 is the command in these registers,
+    stage n is n advances later. All accesses to the bank are made at stage 0, so that a command sees every earlier
+    command's write.
     """
 
     Parameters = VectorEngineParameters
     members_doc = {
-        "advance": "registers move on",
-        "valid": "one advance before stage 0, as all of the command: there is one",
+        "advance": "lock-step enable of the registers",
+        "valid": "one advance before stage 0, like the whole command: there is a command",
         "operation": "a VectorOp",
         "a": "first operands",
         "b": "second operands",
         "c": "third operands",
-        "enable": "the engine takes part in accumulations and bank accesses",
-        "lane_enable": "lanes that take part in accumulations and writes",
+        "enable": "the engine is enabled for accumulations and bank accesses",
+        "lane_enable": "lanes enabled for accumulations and writes",
         "address": "row of the bank",
-        "sum_start": "the sums start anew",
-        "maximum_start": "the maxima start anew",
-        "over_engines": "sums are aligned for the bus over the engines, not for that over the lanes",
+        "sum_start": "the sums restart",
+        "maximum_start": "the maxima restart",
+        "over_engines": "align sums for the bus over the engines, not over the lanes",
         "values": "stage n_stages: results of the lanes",
         "exponents": "stage 3: exponent codes of the lanes' sums",
         "references": "stage 5: exponent codes to which the lanes' sums are aligned on the bus over the engines",
@@ -129,7 +129,7 @@ class VectorEngine(Block):
             ports="single",
             granularity=self.parameters.float_format.width,
         )
-        self._works = works = Signal(name="works")  # an address outside the bank is as good as a disabled engine
+        self._works = works = Signal(name="works")  # an address outside the bank acts as a disabled engine
         access = Signal()
         reads = (command.operation == VectorOp.READ_BANK) | (command.operation == VectorOp.SPMM)
         m.d.comb += [
@@ -145,7 +145,7 @@ class VectorEngine(Block):
         return data.View(self.a.shape(), bank.read_data)
 
     def _values(self, m, pipe, row):
-        """Results of the lanes, and the row of registers that makes every command take equally long."""
+        """Results of the lanes, delayed so that all commands have the same latency."""
         command = self._command
         fmt = self.parameters.float_format
         lanes = [ValueLane(format=self.format) for _ in range(self.n_lanes)]
@@ -169,7 +169,7 @@ class VectorEngine(Block):
                 *(getattr(lane, f"take_{name}").eq(take) for name, take in takes.items()),
             ]
         rest = self.n_stages - lanes[0].latency
-        # Wide rows of registers: the results wait here for as long as an accumulation takes.
+        # Wide rows of registers: the results are delayed by the latency of an accumulation.
         values = Signal(data.ArrayLayout(narrow_width(fmt), self.n_lanes))
         m.d.comb += values.eq(Cat(lane.value for lane in lanes))
         values = pipe.register(values, name="values_late", stages=rest)

@@ -16,7 +16,7 @@ class Factor(Block):
     """A word of the format as ``significand * 2**exponent``, subnormals normalised. Combinational.
 
     A number that is not zero has the top bit of its significand set and an exponent code from 0, that of the
-    format's smallest subnormal, upwards. Zero, Inf and NaN are told by flags; the significand of zero is 0.
+    format's smallest subnormal, upwards. Zero, Inf and NaN are flagged; the significand of zero is 0.
     """
 
     Parameters = FactorParameters

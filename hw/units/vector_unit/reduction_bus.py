@@ -1,4 +1,4 @@
-"""The bus that reduces over lanes and engines, made of trees."""
+"""The bus that reduces over lanes or engines: four trees."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class ReductionBus(Block):
 
     Parameters = ReductionBusParameters
     members_doc = {
-        "advance": "registers move on",
+        "advance": "lock-step enable of the registers",
         "exponents": "exponent codes of the accumulators",
         "largest_exponent": "the largest of them",
         "specials": "specials of the accumulators",

@@ -17,7 +17,7 @@ from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters
 
 __all__ = ["TotalRounder"]
 
-# The significand for both roundings: FP32's, the bit below; a sticky bit says what follows.
+# The significand for both roundings: FP32's, one bit below, and a sticky bit.
 _KEPT_WIDTH = FP32.precision + 1
 
 
@@ -29,14 +29,14 @@ class TotalRounderParameters(AccumulatorParameters):
 class TotalRounder(Block):
     """``single`` and ``rounded`` are a total rounded to nearest, ties to even, to FP32 and to the format.
 
-    A total is ``total * 2**(exponent - last_bit_exponent)`` with its specials, or, for a maximum, the word that a
-    key stands for (see :class:`hw.units.vector_unit.accumulator.LaneAccumulator`). Where ``used`` is 0 both words are
+    A total is ``total * 2**(exponent - last_bit_exponent)`` with its specials, or, for a maximum, the word of a
+    key (see :class:`hw.units.vector_unit.accumulator.LaneAccumulator`). Where ``used`` is 0 both words are
     0.
     """
 
     Parameters = TotalRounderParameters
     members_doc = {
-        "advance": "registers move on",
+        "advance": "lock-step enable of the registers",
         "used": "whether there is a total",
         "is_maximum": "take the key, not the sum",
         "total": "the sum's integer, in two's complement",

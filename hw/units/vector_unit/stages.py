@@ -1,4 +1,4 @@
-"""When the parts of an accumulation are ready.
+"""Pipeline stages of the parts of an accumulation.
 
 Stage 0 is a command in the engines' own registers, one advance after it was accepted; stage n is n advances later.
 """
@@ -10,7 +10,7 @@ INPUT_LATENCY = 1
 """Advances from an accepted command to stage 0."""
 
 CHOICE_LATENCY = 1
-"""From the totals of every scope to those of the command's in front of the rounders."""
+"""Stages from the totals of all scopes to the rounder input of the command's scope."""
 
 KEY_STAGE = 2
 """The lanes' maxima."""
@@ -37,10 +37,10 @@ def lane_stages(n_engines):
 
 
 def engine_total_stage(n_lanes):
-    """An engine's sum and maximum over its lanes; not before the largest exponent of all engines is known."""
+    """An engine's sum and maximum over its lanes; not before the largest exponent of all engines is available."""
     return SUM_STAGE + max(1, tree_latency(n_lanes))
 
 
 def select_stage(n_engines, n_lanes):
-    """Totals of every scope: those over everything are aligned and added after the engines' own."""
+    """Totals of every scope: those over all lanes are aligned and added after the engines' totals."""
     return engine_total_stage(n_lanes) + 1 + tree_latency(n_engines)

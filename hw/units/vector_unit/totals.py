@@ -1,4 +1,4 @@
-"""Totals over all engines, and the choice and the rounding of the totals of a command's scope."""
+"""Totals over all engines; selection and rounding of the totals of a command's scope."""
 
 from dataclasses import dataclass
 
@@ -47,15 +47,15 @@ class TotalsParameters(spec.TotalsParameters, AccumulatorParameters):
 
 
 class Totals(Block):
-    """Takes totals of lanes over the engines and of engines over their lanes, makes the total over all, and rounds.
+    """Adds the engines' totals to the total over all lanes, selects the totals of the scope, and rounds them.
 
-    For the total over all, those of the engines are aligned to the largest of their exponents and added. The stages
-    of the members are those of :mod:`hw.units.vector_unit.stages`, which says at which one totals come.
+    For the total over all lanes, those of the engines are aligned to the largest of their exponents and added. The
+    stages of the ports are those of :mod:`hw.units.vector_unit.stages`.
     """
 
     Parameters = TotalsParameters
     members_doc = {
-        "advance": "registers move on",
+        "advance": "lock-step enable of the registers",
         "scope": "select_stage: a Scope",
         "used": "select_stage: there is a total",
         "is_maximum": "select_stage: it is a maximum",
@@ -128,13 +128,13 @@ class Totals(Block):
         for index in range(self.parameters.n_totals):
             choices = [(of_lanes, total) for total in lanes[index : index + 1]]
             choices += [(of_engine, total) for total in engines[index : index + 1]]
-            # Codes above ALL mean the same.
+            # Codes above ALL act as ALL.
             choices += [(~of_lanes & ~of_engine, everything)] if index == 0 else []
             self._round(m, index, choices)
         return m
 
     def _total(self, m, name, parts):
-        """Parts, each ready at its stage, brought together at select_stage: ``{field: (stage, value)}``."""
+        """Parts, each available at its stage, delayed to select_stage: ``{field: (stage, value)}``."""
         until = select_stage(self.n_engines, self.n_lanes)
         total = Signal(self.parameters.total_layout, name=f"{name}_at_select")
         for field, (stage, value) in parts.items():
@@ -180,13 +180,13 @@ class Totals(Block):
         )
 
     def _round(self, m, index, choices):
-        """One rounder; it takes the total of the command's scope, if that has one of this index."""
+        """One rounder for the total with this index in the command's scope, if there is one."""
         p, pipe = self.parameters, self._pipe
         m.submodules[f"rounder_{index}"] = rounder = TotalRounder(**p.accumulator(), width=p.all_width)
         exists, total = choices[0]
         for chosen, other in choices[1:]:
             exists, total = exists | chosen, Mux(chosen, other, total)
-        # The scope decides on many bits at once, which leaves no time for a carry behind it.
+        # The scope has a high fan-out, which leaves no time for a carry chain after it.
         chosen = Signal(p.total_layout, name=f"chosen_{index}")
         m.d.comb += chosen.eq(total)
         chosen = pipe.register(chosen, name=f"total_{index}")

@@ -23,7 +23,7 @@ __all__ = ["VectorUnit"]
 class VectorUnitParameters(spec.VectorUnitParameters, TotalsParameters):
     @property
     def totals(self):
-        """Parameters of what is behind the engines."""
+        """Parameters of the totals after the engines."""
         return TotalsParameters(**self.accumulator(), n_engines=self.n_engines, n_lanes=self.n_lanes)
 
     @property
@@ -69,15 +69,15 @@ class VectorUnit(Block):
     * WRITE_BANK: ``bank[v][address[v]][l] = a[v][l]`` in enabled lanes of enabled engines; it gives no result beat.
     * READ_BANK: ``values[v] = bank[v][address[v]]`` in enabled engines, 0 in others.
     * SUM, SUM_SQUARES, SPMM: add ``a[v][l]``, ``a[v][l]**2``, ``a[v][0] * bank[v][address[v]][l]`` to the accumulator
-      of each enabled lane of each enabled engine; others add nothing. The accumulators start anew at ``first``, after
+      of each enabled lane of each enabled engine; others add nothing. The accumulators restart at ``first``, after
       one of these three with ``last``, and after reset. Only a command with ``last`` gives a result beat.
-    * MAXIMUM: the largest ``a[v][l]`` of enabled lanes of enabled engines, kept apart from the sums and started in
-      the same way. NaN loses against a number, -0 < +0, nothing at all gives -Inf.
+    * MAXIMUM: the largest ``a[v][l]`` of enabled lanes of enabled engines, separate from the sums and started in
+      the same way. A number wins over NaN, -0 < +0, no element at all gives -Inf.
     * other codes give a result beat of zeros.
 
     An address of bank_depth or more counts as an engine that is not enabled. A bank access sees all earlier commands'
-    writes; a bank holds nothing defined until it is written. Reset does not clear it, but a write that a stalled result
-    has held up is not done then.
+    writes; the contents of a bank are undefined until written. Reset does not clear it, but cancels a write that is
+    stalled by a result.
 
     Totals, over the ``scope`` of the command with ``last``: 0 (LANES) of lane l over all engines in entry l, 1 (ENGINE)
     of engine v over its lanes in entry v, 2 or 3 (ALL) of everything in entry 0. ``single`` is a total rounded once
@@ -85,13 +85,12 @@ class VectorUnit(Block):
     without a total are 0, as are ``values`` of accumulations, and ``single`` and ``rounded`` of all others.
 
     For n terms without NaN and Inf ``|total - exact| <= n * 2**(3 - align_width) * max|term| + 1/2 ulp``. NaN, Inf
-    times 0 and infinities of both signs give NaN, otherwise an infinity wins; a sum of zeros is +0. An accumulator has
-    room for max_terms terms of any size; more may wrap around. Golden model:
-    :class:`golden.units.vector_unit.VectorUnit` for the unit, :class:`golden.arith.accumulator.Accumulator` for the
-    integers in the accumulators and on the bus.
+    times 0 and infinities of both signs give NaN, otherwise an infinity wins; a sum of zeros is +0. max_terms terms of
+    any size cannot overflow an accumulator; more may. Golden model: :class:`golden.units.vector_unit.VectorUnit` for
+    the unit, :class:`golden.arith.accumulator.Accumulator` for the integers in the accumulators and on the bus.
 
-    Timing: one command a clock; every result comes ``latency`` clocks after its command, and all of the pipeline
-    stands still while a result is not taken. Source: DiSC, section IV-B and figure 14.
+    Timing: one command a clock; every result comes ``latency`` clocks after its command, and the whole pipeline
+    stalls while a result is not accepted. Source: DiSC, section IV-B and figure 14.
     """
 
     role = "vector_lanes"
@@ -199,7 +198,7 @@ class VectorUnit(Block):
             ]
 
     def _start(self, m, pipe, operation, name):
-        """Whether an accumulation starts anew: at ``first``, after ``last``, after reset."""
+        """Whether an accumulation restarts: at ``first``, after ``last``, after reset."""
         command = self.command.payload
         fresh = Signal(name=f"{name}_fresh", init=1)
         start = Signal(name=f"{name}_start")

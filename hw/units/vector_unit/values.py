@@ -1,4 +1,4 @@
-"""One lane's results: element-wise operation, function or bank word, merged on one pipeline."""
+"""Results of one lane: element-wise operation, function or bank word, merged into one pipeline."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ FUNCTIONS = {
     VectorOp.RSQRT: ("reciprocal_root", ReciprocalRoot),
     VectorOp.GELU: ("gelu", Gelu),
 }
-"""The operations of one operand that have blocks of their own."""
+"""The unary operations with function units."""
 
 
 def narrow_width(fmt):
@@ -33,7 +33,7 @@ def narrow_width(fmt):
 
 
 def expand(fmt, value, is_single):
-    """The 32 bits of a result that was narrowed: from the top for FP32 words, from the bottom for others."""
+    """The 32 bits of a narrowed result: aligned to the top for FP32 words, to the bottom for others."""
     width = narrow_width(fmt)
     return Mux(is_single, value << (FP32.width - width), value[: fmt.width])
 
@@ -50,13 +50,13 @@ class ValueLaneParameters(Parameters):
 class ValueLane(Block):
     """The result of one lane, ``latency`` advances after its command, narrowed to :func:`narrow_width` bits.
 
-    The engine says, at the stage at which each source delivers, whether its result is the command's. Without any the
-    value is 0.
+    The engine selects the source of the command's result with one bit each, at the stage at which that source delivers.
+    With no source selected the value is 0.
     """
 
     Parameters = ValueLaneParameters
     members_doc = {
-        "advance": "registers move on",
+        "advance": "lock-step enable of the registers",
         "operation": "stage 0: a VectorOp",
         "a": "stage 0: first operand",
         "b": "stage 0: second operand",
