@@ -1,4 +1,4 @@
-"""DpuSlice: a dot-product unit of a sampled array, its weight bank, its copy of the queries and its scanner."""
+"""DpuSlice: a dot-product unit of the array with its weight bank, its copy of the queries and its scanner."""
 
 from dataclasses import dataclass
 
@@ -37,17 +37,17 @@ class DpuSliceParameters(spec.DpuSliceParameters, DotProductUnitParameters):
 
     @property
     def n_places(self):
-        """Rows of the query ring: those that may be worked at, and one that is being loaded."""
+        """Rows of the query ring: those within the run-ahead limit, and one being loaded."""
         return self.run_ahead + 2
 
     @property
     def mask_depth(self):
-        """Bitmaps that wait: those that may be worked at, and two for the clocks until a new one can be used."""
+        """Depth of the bitmap queue: rows within the run-ahead limit, plus two for the queue's latency."""
         return self.run_ahead + 3
 
     @property
     def row_width(self):
-        """Bits of a row's number: more than enough for all rows from the mask's acceptance to the last score's."""
+        """Bits of a row's number: enough for all rows in flight, from the mask's acceptance to the last score."""
         return ceil_log2(self.run_ahead + 8 + self.plan.latency)
 
     @property
@@ -70,7 +70,7 @@ class DpuSliceParameters(spec.DpuSliceParameters, DotProductUnitParameters):
 
 
 def slice_activity(n_units):
-    """What each unit does in a clock: at most one of these for each unit."""
+    """Activity flags of each unit, one-hot or zero."""
     names = ("beats", "waits_for_sink", "waits_for_rows", "waits_for_query")
     return data.StructLayout(dict.fromkeys(names, n_units))
 
@@ -79,8 +79,8 @@ class DpuSlice(Block):
     """Dot products of each row's query with those keys of the unit's bank whose bits are set, in the order of the bits.
 
     The query's words and the row counters are shared by all units and kept by
-    :class:`~hw.units.dot_product_array.unit`. A unit stands still while its score waits and is not taken; it never
-    holds up the others but through the run-ahead limit.
+    :class:`~hw.units.dot_product_array.unit`. A unit stalls while its score is not accepted; it delays the others
+    only through the run-ahead limit.
     """
 
     Parameters = DpuSliceParameters
@@ -91,17 +91,17 @@ class DpuSlice(Block):
         "weight_base": "word of the weight bank with beat 0 of slot 0",
         "weight_stride": "words from a beat to the next one of the same slot",
         "query_enable": "write query to query_address of the ring",
-        "query_address": "place * words a row + word",
+        "query_address": "position * words a row + word",
         "query": "one or more beats of n_lanes words",
-        "bitmap": "the ones of successive rows",
-        "bitmap_tag": "the number of that row and the place of its query in the ring",
-        "oldest_seen": "the oldest row's bitmap came so long ago that, if it has ones, the scanner was offered it",
+        "bitmap": "bits of successive rows",
+        "bitmap_tag": "number of that row and position of its query in the ring",
+        "oldest_seen": "the oldest row's bitmap has reached the scanner, if it has set bits",
         "oldest_row": "first row that some unit has not done",
         "n_open": "rows from the oldest one on that may be issued",
-        "last_beats": "beats of the row in each place of the ring, less one",
-        "passes_oldest": "after this clock edge nothing is left to issue of the oldest row",
-        "delivered_row": "first row of which a score may be under way",
-        "holds_delivered": "a score of that row is under way, here",
+        "last_beats": "beats of the row at each position of the ring, minus one",
+        "passes_oldest": "after this clock edge all beats of the oldest row are issued",
+        "delivered_row": "first row with a score possibly in flight",
+        "holds_delivered": "a score of that row is in flight in this unit",
         "activity": "what the unit does in this clock",
         "score": "dot products, each with its slot and whether it is the row's last one here",
     }
@@ -176,13 +176,13 @@ class DpuSlice(Block):
         return m
 
     def _bitmap_queue(self):
-        """Bitmaps with ones, each with the tag of its row."""
+        """Queue of bitmaps with set bits, each with the tag of its row."""
         p = self.parameters
         width = self.n_slots + row_tag(p.row_width, p.n_places).size
         return StreamQueue(width=width, depth=p.mask_depth, storage="memory")
 
     def _read_operands(self, m, pipe, scanner, unit):
-        """Both memories are read when a beat is issued; the dot-product unit gets it one clock later."""
+        """Both memories are read when a beat is issued; the operands reach the dot-product unit one clock later."""
         p = self.parameters
         m.submodules.weights = weights = MemoryBank(
             depth=p.bank_depth, width=p.vector_width, granularity=16 if self.n_lanes > 1 else None
@@ -210,7 +210,7 @@ class DpuSlice(Block):
         ]
 
     def _tag_scores(self, m, scanner, unit):
-        """The slots of dot products under way wait in a queue with room for all, and for one more as one leaves."""
+        """A queue with the slots of all dot products in flight, plus one entry for simultaneous push and pop."""
         tag = data.StructLayout({"slot": len(scanner.slot), "last_of_row": 1, "row": self.parameters.row_width})
         m.submodules.tags = tags = StreamQueue(width=tag.size, depth=2 + unit.latency)
         oldest = data.View(tag, tags.sink.payload)

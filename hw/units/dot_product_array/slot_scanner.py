@@ -1,4 +1,4 @@
-"""SlotScanner: a unit of a sampled array finds its own work, beat by beat, by scanning its part of the mask."""
+"""SlotScanner: scans a unit's part of the mask and issues the beats of its dot products."""
 
 from dataclasses import dataclass
 
@@ -17,12 +17,12 @@ __all__ = ["SlotScanner", "row_tag", "next_place"]
 
 
 def row_tag(row_width, n_places):
-    """A row's number modulo 2**row_width, and the place of its query in the ring."""
+    """A row's number modulo 2**row_width, and the position of its query in the ring."""
     return data.StructLayout({"row": row_width, "place": ceil_log2(n_places)})
 
 
 def next_place(place, n_places):
-    """The place after a place of a ring."""
+    """The next position in a ring."""
     return Mux(place == n_places - 1, 0, place + 1)
 
 
@@ -37,31 +37,31 @@ class SlotScannerParameters(Parameters):
 
 
 class SlotScanner(Block):
-    """Turns bitmaps, one a row, into the addresses of the beats of one dot product for each one, lowest bit first.
+    """Scans bitmaps, one a row, and issues the beat addresses of a dot product for each set bit, lowest first.
 
-    Three stages take turns without a bubble: the bitmap on offer; the ones that remain of the current row; and the slot
-    that is being issued, a beat a clock. So the next row's first slot waits while the last one of this row is issued.
-    Rows without ones are not offered at all, and cost no time.
+    Three stages without a bubble: the next bitmap; the remaining set bits of the current row; and the slot being
+    issued, a beat a clock. So the next row's first slot is ready while the last one of this row is issued. Rows without
+    set bits are never presented and take no time.
 
     A beat issues when the pipeline advances and its row is open: it is among the ``n_open`` rows from ``oldest_row``.
     """
 
     Parameters = SlotScannerParameters
     members_doc = {
-        "bitmap": "the ones of the next row that has any",
-        "bitmap_tag": "that row's number and place in the ring",
+        "bitmap": "bits of the next row with any set bit",
+        "bitmap_tag": "that row's number and position in the ring",
         "bitmap_valid": "there is such a row",
         "bitmap_taken": "the bitmap is used at this clock edge",
-        "oldest_seen": "the oldest row's bitmap, if it has ones, is on offer or was",
-        "advance": "the beat that is offered can be taken",
+        "oldest_seen": "the oldest row's bitmap, if it has set bits, is or was at this input",
+        "advance": "the pipeline can take a beat",
         "oldest_row": "first row, modulo 2**row_width, that some unit has not done",
         "n_open": "rows from the oldest one on that may be issued",
-        "last_beats": "beats of the row in each place of the ring, less one",
+        "last_beats": "beats of the row at each position of the ring, minus one",
         "weight_base": "word of the weight bank with beat 0 of slot 0",
         "weight_stride": "words from a beat to the next one of the same slot",
         "wants": "a beat waits to be issued",
         "is_open": "its row is open",
-        "is_ahead": "its row is too far ahead of the oldest row, whatever is open",
+        "is_ahead": "its row exceeds the run-ahead limit, whether or not its query is loaded",
         "issues": "a beat is issued: wants, open and advance",
         "query_address": "word of the query ring that holds the beat's query",
         "query_beat": "which beat of that word",
@@ -70,7 +70,7 @@ class SlotScanner(Block):
         "row": "the beat's row, modulo 2**row_width",
         "last": "the beat ends its dot product",
         "last_of_row": "the slot is the row's last one",
-        "passes_oldest": "after this clock edge nothing is left to issue of the oldest row",
+        "passes_oldest": "after this clock edge all beats of the oldest row are issued",
     }
 
     @staticmethod
@@ -108,7 +108,7 @@ class SlotScanner(Block):
         current = Signal(tag, reset_less=True)
         issued = Signal(tag, reset_less=True)
 
-        # The ones of the current row that are not issued yet.
+        # The set bits of the current row that are not issued yet.
         rest = Signal(self.n_slots)
         others = Signal(self.n_slots)
         has_rest = Signal()
@@ -135,7 +135,7 @@ class SlotScanner(Block):
         ]
         self._start_slot(m, moves_slot, ends_slot, first_one.count[: len(self.slot)], current, issued, ~others.any())
 
-        # Compared before it is known whether the row ends, which is known late.
+        # Compared in parallel with the late decision whether the row ends.
         issued_passes = Signal()
         offered_passes = Signal()
         next_passes = Signal()
@@ -189,7 +189,7 @@ class SlotScanner(Block):
                 registers["query_address"].eq(registers["query_address"] + ends_word),
                 registers["query_beat"].eq(Mux(ends_word, 0, registers["query_beat"] + 1)),
             ]
-        # One adder for both. Which of the two it may be is known early; whether it comes to it, late.
+        # One adder for both cases: which one is selected early, whether it is used is decided late.
         address = registers["weight_address"]
         starts = ~wants | self.last
         step = Mux(starts, self.weight_base, address) + Mux(starts, slot, self.weight_stride)

@@ -1,4 +1,4 @@
-"""DotProductArray: dot-product units that each find their own work in a mask, up to some rows ahead of each other."""
+"""DotProductArray: dot-product units that scan their parts of a mask independently, within a run-ahead limit."""
 
 from dataclasses import dataclass
 
@@ -24,8 +24,8 @@ class DotProductArray(Block):
     """``score(i, u, s) = sum(query[i] * bank[u][s])`` for every row i, unit u and slot s whose bit the mask has set.
 
     Beat b of the key ``bank[u][s]`` is word ``weight_base + b * weight_stride + s`` of unit u's weight bank. Each unit
-    works through its bits of a row by rising slot and sends one score for each; for the bits that are clear it spends
-    no time. A mask of ones gives the dense product: a matrix product is the same with weights for keys.
+    processes its set bits of a row by rising slot and sends one score for each; clear bits take no time. A mask of ones
+    gives the dense product: a matrix product is the same with weights for keys.
 
     Members (element 0 in the lowest bits):
 
@@ -33,8 +33,8 @@ class DotProductArray(Block):
       It is always ready.
     * ``weight_lane`` writes an element into one lane of a word of every bank: ``elements`` (n_units, the first one for
       unit 0), ``address`` and ``lane``. It is ready while no ``weight`` comes.
-    * A row sees what either of them wrote before the later of its mask and its query was accepted.
-    * ``weight_base`` and ``weight_stride`` say where the keys lie; they are taken modulo the power of two that
+    * A row uses the words written before the later of its mask and its query was accepted.
+    * ``weight_base`` and ``weight_stride`` locate the keys; they are taken modulo the power of two that
       weight_depth needs, and every address they give must be below weight_depth. They may change only while no row is
       in flight, that is, while every accepted row has been reported by ``row_done``.
     * ``query`` carries the rows: ``query`` (query_beats beats of n_lanes words), ``last`` (one bit for each of these
@@ -44,16 +44,16 @@ class DotProductArray(Block):
     * ``score``, one stream a unit (in Verilog ``score_0`` and so on): ``wide`` (FP32), ``narrow`` (FP16 or BF16),
       ``slot``, and ``last_of_row`` for the unit's last score of the row. A unit without bits in a row sends nothing
       for it.
-    * ``row_done``, without payload: one transfer for each row, in order, once all its scores were taken. It is not
-      needed for scores to flow, but no more than 2**row_width - 1 rows are accepted beyond those it reported.
+    * ``row_done``, without payload: one transfer for each row, in order, once all its scores were taken. Scores do
+      not wait for it, but at most 2**row_width - 1 unreported rows are accepted.
     * ``activity``: for each unit whether it issues a beat, has one that waits for its sink, for the slowest unit
-      (run_ahead), or for the query; one clock late.
+      (run_ahead), or for the query; delayed by one clock.
 
     Timing: a beat a clock and unit, without a bubble between slots and rows. A unit starts row i when it has done row
-    i-1, and all units have done row i-1-run_ahead (with run_ahead 0 they start each row together); "done" means that
-    the last beat is issued. A unit spends no time on a row without bits. At most one row a clock is accepted and
-    completed, so that a row takes one clock at least, and as many as its query has transfers. A unit whose score waits
-    stands still, and the others do when they reach the run-ahead limit.
+    i-1, and all units have done row i-1-run_ahead (with run_ahead 0 they start each row together); a row is "done"
+    when its last beat is issued. A unit spends no time on a row without bits. At most one row a clock is accepted and
+    completed, so that a row takes one clock at least, and as many as its query has transfers. A unit stalls while
+    its score is not accepted, and the others when they reach the run-ahead limit.
 
     Defined by :func:`golden.units.dot_product_array.sampled_scores` and, in time, by
     :func:`golden.units.dot_product_array.schedule`. It is the DPU array of the DiSC paper under its SDDMM, with the
@@ -132,7 +132,7 @@ class DotProductArray(Block):
         return m
 
     def _count_rows(self, m, units):
-        """The oldest row that some unit has not done: one step a clock, counting units that finish in this clock."""
+        """The oldest row that some unit has not done: at most one step a clock, using units that finish in it."""
         p = self.parameters
         self._oldest_row = Signal(p.row_width, name="oldest_row")
         self._n_loaded = Signal(range(p.n_places + 1), name="n_loaded")  # rows not done whose queries are complete
@@ -167,7 +167,7 @@ class DotProductArray(Block):
             ]
 
     def _load_queries(self, m, units):
-        """Every unit gets every row, at the same place of its ring."""
+        """Every unit stores every row, at the same position of its ring."""
         p = self.parameters
         place = Signal(range(p.n_places), name="query_place")
         word = Signal(range(p.query_words), name="query_word")
@@ -231,7 +231,7 @@ class DotProductArray(Block):
             ]
 
     def _report_rows(self, m, units):
-        """A row that all units have done is delivered when none has a score of it under way."""
+        """A row is reported when all units have done it and none of its scores is in flight."""
         m.d.comb += self.row_done.valid.eq(
             (self._delivered_row != self._oldest_row) & ~Cat(unit.holds_delivered for unit in units).any()
         )

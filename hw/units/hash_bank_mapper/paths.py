@@ -1,4 +1,4 @@
-"""The two halves of the hash bank mapper, index to location and slot to column, with the parameters they share."""
+"""The two halves of the hash bank mapper, index to location and slot to column, with their shared parameters."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class HashBankMapperParameters(spec.HashBankMapperParameters):
 
     @property
     def columns(self):
-        """Payload of one beat of columns: indices, then whether each is one."""
+        """Payload of one beat of columns: indices, then in_range bits."""
         in_range = data.ArrayLayout(unsigned(1), self.n_indices)
         return data.StructLayout({**self.indices.members, "in_range": in_range})
 
@@ -101,7 +101,7 @@ class ColumnPath(Block):
     latency = 1
     members_doc = {
         "slot": "pairs of bank and address",
-        "column": "index at each slot, and whether it is that of a column",
+        "column": "index at each slot, and whether it is a column",
         "factor": "the inverse of k, where k is given at run time",
     }
 

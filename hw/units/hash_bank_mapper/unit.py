@@ -10,7 +10,7 @@ from hw.units.hash_bank_mapper.paths import ColumnPath, HashBankMapperParameters
 
 
 class HashBankMapper(Block):
-    """Spreads n_columns columns over n_banks banks and finds them again; n_indices results a clock each way.
+    """Maps n_columns columns to n_banks banks and back; n_indices results a clock in each direction.
 
     With b = log2(n_banks), w = ceil(log2(n_columns)) but at least b, and j an index:
 
@@ -29,12 +29,12 @@ class HashBankMapper(Block):
     ``index`` it is ignored, of ``slot`` it makes in_range 0.
 
     The two directions are independent; parameter ``direction`` leaves one out. With multiplier = runtime, k is the
-    input ``hash_multiplier`` of w bits, whose bit 0 is taken as 1 whatever it is, so that k is always odd. It may
-    change in any clock, and a beat is mapped with the k of the clock in which it is accepted. The block itself finds
+    input ``hash_multiplier`` of w bits, whose bit 0 is taken as 1, so that k is always odd. It may
+    change in any clock, and a beat is mapped with the k of the clock in which it is accepted. The block computes
     the inverse of k, one bit a clock: ``slot.ready`` stays low for w + 1 clocks after a change or reset.
 
     Timing: a result is valid in the clock after its beat was accepted (latency 1), one beat a clock, and a direction
-    stands still while its result is not taken.
+    stalls while its result is not accepted.
 
     Defined by :class:`golden.units.hash_bank_mapper.BankMap`. Hashes: DiSC, section IV-D; the address that comes with
     the bank and the XOR fold are this project's.

@@ -16,21 +16,21 @@ from hw.units.layer_norm_unit.layouts import DEVIATION, FRAME_WIDTH, SCALE, RowP
 __all__ = ["DeviationLane"]
 
 _LEAST = 1 - max(SCALE)
-"""An element's field less the row's scale, at least."""
+"""Smallest difference of an element's exponent field and the row's scale."""
 
 
 class DeviationLane(Block):
-    """``element - mean`` times the number of elements, divided by powers of two, as a floating-point number.
+    """``element - mean`` times the number of elements, scaled by powers of two, as a floating-point number.
 
-    Both are integers in the frame, which is modulo its size: only their difference has to fit. Bits below the frame
-    are lost; the significand is rounded down. Golden: step 2 of :func:`golden.units.layer_norm_unit.normalise`.
+    Both terms are integers in the frame, modulo its size: only their difference has to fit. Bits below the frame are
+    truncated; the significand is rounded down. Golden: step 2 of :func:`golden.units.layer_norm_unit.normalise`.
     """
 
     Parameters = RowParameters
     members_doc = {
         "advance": "lock-step enable of the registers",
         "element": "FP16",
-        "enable": "whether the element is one of the row; if not, its deviation is 0",
+        "enable": "the element belongs to the row; if not, its deviation is 0",
         "count": "with the element: the row's number of elements",
         "scale": "with the element: of the row",
         "mean": "two advances after the element: of the row",
@@ -52,7 +52,7 @@ class DeviationLane(Block):
         m = Module()
         pipe = Pipeline(m, advance=self.advance)
         fraction = self.parameters.count_fraction
-        # By how many places an element with field and scale alike moves left, into the frame, and any right at most.
+        # Left shift of an element whose field equals the scale, and the largest right shift.
         unit = spec.FRAME_FRACTION - FP16.fraction_width - 3 + spec.COUNT_FRACTION - fraction
         dropped = -(_LEAST + unit)
 
@@ -72,7 +72,7 @@ class DeviationLane(Block):
         sign = pipe.register(sign, name="sign_1")
         enable = pipe.register(self.enable, name="enable_3", stages=3)
 
-        # 2 and 3. Into the frame; the mean less this.
+        # 2 and 3. Shift into the frame; the mean minus this.
         m.submodules.frame = frame = LogShifter(width=FRAME_WIDTH + dropped, amount_width=len(amount), direction="left")
         term = Signal(FRAME_WIDTH)
         m.d.comb += [
@@ -86,7 +86,7 @@ class DeviationLane(Block):
         m.d.comb += negated.eq(self.mean + term + positive)
         negated = pipe.register(negated, name="negated_3")
 
-        # 4 and 5. Its magnitude, less 1 unit of the frame if positive, and the leading one.
+        # 4 and 5. Magnitude (minus 1 unit of the frame if positive), normalisation.
         magnitude = Signal(spec.FRAME_FRACTION)
         below = negated[-1]
         m.d.comb += magnitude.eq((negated[:-1] ^ below.replicate(len(magnitude))) & enable.replicate(len(magnitude)))

@@ -1,4 +1,4 @@
-"""What the parts of the layer-norm unit tell each other, as wide as the rows need."""
+"""Layouts between the parts of the layer-norm unit; widths depend on the row length."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ DEVIATION = data.StructLayout(
 """``significand / 2**14 * 2**-places``, the significand 0 or with its top bit set"""
 
 ROOT = data.StructLayout({"fraction": spec.ROOT_FRACTION, "exponent": 7, "has_special": 1})
-"""What a row's deviations are multiplied with: ``(1 + fraction / 2**14) / 2 * 2**-exponent``, a signed exponent"""
+"""Multiplier of a row's deviations: ``(1 + fraction / 2**14) / 2 * 2**-exponent``, a signed exponent"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class RowParameters(Parameters):
 
     @property
     def count_width(self):
-        """Bits of a row's number of elements; narrow enough rows get more than they need, to spare cases of no bits."""
+        """Bits of a row's number of elements; at least as many as avoid fields without bits."""
         return max(3, bits_for(self.n_elements))
 
     @property

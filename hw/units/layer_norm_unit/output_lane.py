@@ -27,7 +27,7 @@ class OutputLane(Block):
     members_doc = {
         "advance": "lock-step enable of the registers",
         "deviation": "of the element",
-        "root": "of the row; the result is NaN if it has an infinity or NaN",
+        "root": "of the row; the result is NaN if the row has an infinity or NaN",
         "gamma": "FP16, `coefficient_stage` advances after the deviation",
         "beta": "FP16, with gamma",
         "result": "FP16, `latency` advances after the deviation",

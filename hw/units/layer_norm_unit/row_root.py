@@ -1,4 +1,4 @@
-"""What the deviations of a row are multiplied with: the reciprocal root of their mean square and epsilon."""
+"""Multiplier of a row's deviations: the reciprocal root of their mean square plus epsilon."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data
@@ -21,16 +21,16 @@ from hw.units.layer_norm_unit.square_lane import SquareLane
 __all__ = ["RowRoot"]
 
 _LEAST_SQUARES = 5
-"""Where a row has a range, the sum of the squares is at least (nearly) 2 to the power of minus this."""
+"""For rows with a range the sum of the squares is at least (nearly) 2**-this."""
 _MOST_ZEROS = 3
-"""The larger addend of the variance has no more leading zeros, counted from where the sum begins."""
+"""Largest number of leading zeros of the larger addend of the variance, counted from the top of the sum."""
 _ADDEND_WIDTH = spec.EPSILON.fraction_width + 1 + spec.SPREAD_FRACTION + 2
 _EXPONENT = signed(9)
 _ALIGN_WIDTH = bits_for(spec.VARIANCE_WIDTH)
 
 
 class RowRoot(Block):
-    """Sums the squares of a row's deviations and takes the reciprocal root of their mean and epsilon, without stalls.
+    """Sums the squares of a row's deviations and takes the reciprocal root of their mean plus epsilon; never stalls.
 
     The row's result comes ``latency`` clocks after its last beat. Golden: steps 3 and 4 of
     :func:`golden.units.layer_norm_unit.normalise`.
@@ -38,16 +38,16 @@ class RowRoot(Block):
 
     Parameters = RowLanesParameters
     members_doc = {
-        "valid": "a beat is here",
-        "last": "it ends its row",
+        "valid": "there is a beat",
+        "last": "the beat ends its row",
         "deviations": "0 where there is no element",
         "count": "with the last beat: the row's number of elements",
-        "octave": "with the last beat: the same",
+        "octave": "with the last beat: exponent of the row's number of elements",
         "scale": "with the last beat: of the row",
         "has_special": "with the last beat: passed on",
         "epsilon": "constant",
         "row": "the row's root",
-        "row_valid": "it is here",
+        "row_valid": "the row's root is valid",
     }
 
     @staticmethod
@@ -85,7 +85,7 @@ class RowRoot(Block):
             self.row.has_special.eq(pipe.register(self.has_special, name="special_late", stages=self.latency)),
         ]
         total = self._sum(m, pipe, valid, last)
-        # With the sum: what is known of its row.
+        # With the sum: the other values of its row.
         count = Signal(self.parameters.count)
         m.d.comb += [count.count.eq(self.count), count.octave.eq(self.octave)]
         count = pipe.register(count, name="count_0", stages=n_stages + 1)

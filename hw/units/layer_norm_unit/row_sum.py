@@ -1,4 +1,4 @@
-"""A row's sum, number of elements and range, and from these the frame in which its deviations are exact."""
+"""Sum, number of elements and range of a row, and the fixed-point frame of its deviations."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data
@@ -23,20 +23,20 @@ _SCALE_MAX = max(SCALE)
 
 
 class RowSum(Block):
-    """What the deviations of a row need, without stalls: ``latency`` clocks after the row's last beat.
+    """Row statistics for the deviations, ``latency`` clocks after the row's last beat; never stalls.
 
-    The sum is exact, in units of the smallest FP16 number. Largest and smallest element are found as integers, their
-    difference is exact too. Golden: step 1 of :func:`golden.units.layer_norm_unit.normalise`.
+    The sum is exact, in units of the smallest FP16 number. The difference of the largest and the
+    smallest element is exact, too. Golden: step 1 of :func:`golden.units.layer_norm_unit.normalise`.
     """
 
     Parameters = RowLanesParameters
     members_doc = {
-        "valid": "a beat is here",
-        "last": "it ends its row",
+        "valid": "there is a beat",
+        "last": "the beat ends its row",
         "elements": "FP16",
-        "enable": "which of them count",
-        "row": "of the row",
-        "row_valid": "it is here",
+        "enable": "enabled elements",
+        "row": "statistics of the row",
+        "row_valid": "the statistics are valid",
     }
 
     @staticmethod
@@ -72,7 +72,7 @@ class RowSum(Block):
 
         total, count, special, largest, smallest = self._accumulate(m, pipe, valid, last, n_stages)
         count_width, count_fraction = self.parameters.count_width, self.parameters.count_fraction
-        dropped = _SCALE_MAX + count_width - 1 - (spec.FRAME_FRACTION - 1)  # places a sum moves right at most
+        dropped = _SCALE_MAX + count_width - 1 - (spec.FRAME_FRACTION - 1)  # largest right shift of a sum
         amount_max = dropped + spec.FRAME_FRACTION - 1 - 1
 
         # The number of elements as a significand; the range; its leading one.
@@ -147,7 +147,7 @@ class RowSum(Block):
                 ),
                 tree.addends[lane].eq(pipe.register(addend, name=f"addend_{lane}_1")),
                 specials[lane].eq(enable & float_layout(FP16)(word).exponent.all()),
-                # In order of the numbers; the smallest one is the largest of the complements, 0 is none.
+                # Keys order the numbers; the smallest element is the largest complement, 0 is none.
                 key.eq(Mux(fixed.sign, ~word, Cat(word[:-1], 1))),
                 trees["largest"].values[lane].eq(key & enable.replicate(len(key))),
                 trees["smallest"].values[lane].eq(~key & enable.replicate(len(key))),
@@ -156,7 +156,7 @@ class RowSum(Block):
         n_enabled = pipe.register(self._count(m, "n_enabled", self.enable), name="n_enabled_late", stages=n_stages)
         m.d.comb += tree.addends[self.n_lanes].eq(n_negative)
 
-        begun = Signal()  # an earlier beat of the row was here
+        begun = Signal()  # the row has had a beat
         sums = {
             "total": (Signal(signed(self.parameters.total_width), reset_less=True), tree.total),
             "count": (Signal(self.parameters.count_width, reset_less=True), n_enabled),

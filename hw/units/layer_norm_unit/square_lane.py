@@ -16,7 +16,7 @@ __all__ = ["SquareLane"]
 
 
 class SquareLane(Block):
-    """``square = deviation**2`` rounded down to SQUARE_FRACTION fraction bits, ``latency`` clocks later, every clock.
+    """``square = deviation**2`` rounded down to SQUARE_FRACTION fraction bits, ``latency`` clocks later, one a clock.
 
     Golden: step 3 of :func:`golden.units.layer_norm_unit.normalise`.
     """

@@ -1,4 +1,4 @@
-"""LayerNormUnit: layer normalisation of rows, a beat of some elements a clock."""
+"""LayerNormUnit: layer normalisation of rows, one beat a clock."""
 
 from dataclasses import dataclass
 
@@ -47,19 +47,20 @@ class LayerNormUnit(Block):
       It may change while the unit is empty.
     * ``normalised``: a beat for each beat: ``values`` (0 where not enabled), ``enable``, ``last``.
 
-    Mean and variance are those of the enabled elements, any number n of them: they are counted. Nothing cancels: the
-    row's sum is exact, and each deviation, times n, is the difference of two integers that are exact in a frame 2**30
-    times finer than the row's range. Only the sum of their squares is divided by n, its reciprocal found by lines. An
-    infinity or NaN among the elements makes the row's results NaN. With z what gamma is multiplied with, the error is
-    at most ``|gamma| * (1.5 ulp of z + 2**-21) + 1/2 ulp of y``; if beta is 0, 4 ulp or ``|gamma| * 2**-21``. A row
-    without elements gives zeros, one whose elements are all the same gives beta.
+    Mean and variance are those of the enabled elements, any number n of them: they are counted. There is no
+    cancellation error: the row's sum is exact, and each deviation, times n, is the difference of two integers that are
+    exact in a frame 2**30 times finer than the row's range. Only the sum of their squares is divided by n, by a
+    reciprocal from linear segments. An infinity or NaN among the elements makes the row's results NaN. With z the
+    normalised element before gamma, the error is at most ``|gamma| * (1.5 ulp of z + 2**-21) + 1/2 ulp of y``; if beta
+    is 0, 4 ulp or ``|gamma| * 2**-21``. A row without elements gives zeros, one whose elements are all the same gives
+    beta.
 
     Three phases work on different rows: sum, number and range, while the elements are buffered; deviations and the sum
     of their squares, while these are buffered; the reciprocal root, products and rounding. Timing: ``element`` is
-    accepted every clock, whatever the rows' lengths, unless results have to wait. A row goes through each of the last
-    two phases when it is complete and the row before is through. So a beat comes latency + 2 * (b - 1) clocks after it
-    was accepted, or earlier, b being the beats of the longest row; if no element is late and all rows are of one
-    length, it is just then.
+    accepted every clock, for rows of any lengths, unless the output stalls. A row enters each of the last two phases
+    when it is complete and the previous row has left it. So a beat is output at most latency + 2 * (b - 1) clocks after
+    it was accepted, b being the beats of the longest row; exactly then if all rows have the same length and the input
+    never idles.
 
     Defined by :func:`golden.units.layer_norm_unit.layer_norm`. DiSC's vector unit does the same in several passes.
     """
@@ -69,7 +70,7 @@ class LayerNormUnit(Block):
     members_doc = {
         "element": "n_lanes elements of a row, beat after beat",
         "coefficient": "gamma and beta of the elements of one beat",
-        "epsilon": "constant: what is added to the variance",
+        "epsilon": "constant: added to the variance",
         "normalised": "the same elements' results",
     }
 
@@ -102,7 +103,7 @@ class LayerNormUnit(Block):
         }
 
     def _depth(self, statistic):
-        """Beats that a buffer takes without a pause: a row's, and those until its statistic is offered."""
+        """Depth of a buffer that never stalls: the beats of a row, plus those until its statistic is valid."""
         return self.n_slots + statistic.latency + RowBuffer.latency
 
     @property
@@ -121,7 +122,7 @@ class LayerNormUnit(Block):
         return m
 
     def _take(self, m, buffer):
-        """Elements into their buffer and, on the side, their sum."""
+        """Write elements to their buffer and compute the row sum."""
         m.submodules.row_sum = row_sum = self._sum
         element = self.element.payload
         m.d.comb += [
@@ -138,7 +139,7 @@ class LayerNormUnit(Block):
         ]
 
     def _deviate(self, m, row, buffer):
-        """Deviations into their buffer and, on the side, the root of their squares."""
+        """Write deviations to their buffer and compute the row root."""
         pipe = Pipeline(m, source=row, sink=buffer.source)
         pipe.valid_chain(DeviationLane.latency)
         words = Signal(data.ArrayLayout(FP16.width, self.n_lanes))
@@ -202,7 +203,7 @@ class LayerNormUnit(Block):
             ]
 
     def _coefficients(self, m, pipe, row):
-        """Gamma and beta of the beat that has gone as many stages as the lanes want; the slots are counted here."""
+        """Gamma and beta of the beat at the lanes' coefficient stage; counts the slots."""
         m.submodules.coefficients = memory = MemoryBank(
             depth=self.n_slots, width=self.parameters.coefficients.size, ports="read_write"
         )

@@ -21,7 +21,7 @@ SELECTS = data.ArrayLayout(3, GROUP)
 """For each lane whether its digit is 1, 2 or 3, one bit each."""
 
 CONTROL = data.StructLayout({"clears": 1, "doubles": 1})
-"""What happens to the sum: it is dropped before the product is added; it is doubled, where the product is 0."""
+"""Control of the sum: clear it before the addition, or double it (the product is then 0)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,23 +30,23 @@ class ElementParameters(Parameters):
 
 
 class ProcessingElement(Block):
-    """``sum = (clears ? 0 : sum) + (doubles ? sum : product)``, where ``product`` is that of the digits a clock before.
+    """``sum = (clears ? 0 : sum) + (doubles ? sum : product)``, with ``product`` of the digits of the clock before.
 
-    ``product = selected multiple of each lane, added``: the multiples of a column's weights are shared by its elements,
-    so that a product of a digit and a weight is a choice. Nothing ever stalls: a clock without digits adds zero. A
-    second register takes the finished sum (``captures``) or that of the next element (``moves``), by which the sums of
-    a column leave the array while the next tile is computed. It is DSTAR's processing element (figure 10).
+    ``product`` is the sum of the selected multiples of all lanes: the multiples of a column's weights are computed once
+    for its elements, so a digit only selects one. Nothing stalls: a clock without digits adds zero. A second register
+    loads the finished sum (``captures``) or that of the next element (``moves``): a shift register that unloads the
+    sums of a column while the next tile is computed. It is DSTAR's processing element (figure 10).
     """
 
     Parameters = ElementParameters
     members_doc = {
-        "selects": "which multiple of each lane's weight the digit stands for",
+        "selects": "multiple of each lane's weight, selected by its digit",
         "multiples": "of the column's weights",
-        "control": "what happens to the sum, a clock after the selects",
-        "captures": "the finished sum is put into the outgoing register",
-        "moves": "the outgoing register takes the next element's",
-        "next_out": "the next element's outgoing register",
-        "out": "the outgoing register",
+        "control": "control of the sum, a clock after the selects",
+        "captures": "load the finished sum into the output register",
+        "moves": "load the next element's output register",
+        "next_out": "output register of the next element",
+        "out": "output register",
     }
 
     @staticmethod

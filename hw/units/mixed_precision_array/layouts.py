@@ -1,4 +1,4 @@
-"""What the parts of the mixed-precision array tell each other."""
+"""Layouts between the parts of the mixed-precision array."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ EXPONENT = signed(7)
 """Of a tile's sums: from finest_exponent - n_levels - 7 to finest_exponent."""
 
 MULTIPLES = data.ArrayLayout(data.StructLayout({"once": signed(8), "twice": signed(10), "triple": signed(10)}), GROUP)
-"""What digits 1, 2, 3 of each lane stand for: 1, 2, 3 times the weight, or 1, -2, -1 times in top slices."""
+"""Multiples selected by the digits 1, 2, 3 of each lane: 1, 2, 3 times the weight, or 1, -2, -1 times in top slices."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class ArrayParameters(Parameters):
     n_rows: int = integer(64, low=1, high=256, doc="values of a slice: tokens of a tile, rows of processing elements")
     n_columns: int = integer(64, low=1, high=256, doc="outputs: columns of processing elements")
     n_channels: int = integer(128, low=1, high=4096, doc="vectors of a tile at most, so that no sum overflows")
-    n_levels: int = integer(3, low=1, high=8, doc="exponents that the vectors of a tile may have")
+    n_levels: int = integer(3, low=1, high=8, doc="number of different exponents of the vectors of a tile")
     weight_depth: int = integer(256, low=1, high=1 << 16, doc="weight rows in the bank, n_columns weights each")
 
     @property
@@ -58,5 +58,5 @@ def group_layout(p):
 
 
 def weight_layout(p):
-    """A row of weights and where it goes in the bank."""
+    """A row of weights and its address in the bank."""
     return data.StructLayout({"address": p.address_width, "weights": data.ArrayLayout(WEIGHT, p.n_columns)})

@@ -1,4 +1,4 @@
-"""OutputLane: a sum times its column's scale, rounded to FP32, and added to what the output was."""
+"""OutputLane: a sum times its column's scale, rounded to FP32, and added to the previous output."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ __all__ = ["OutputLane"]
 
 _PRODUCT_STAGES = 6
 _LEVELS = 3
-"""Levels of full adders in front of the registers inside the multiplication."""
+"""Levels of full adders before the registers inside the multiplier."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,8 @@ class OutputLaneParameters(Parameters):
 class OutputLane(Block):
     """``result = previous + sum * scale / 2**exponent``: the product rounded to FP32, then the sum, ties to even.
 
-    A product is never subnormal in FP32, so only the addition has to look after subnormals. NaN and infinite scales
-    give what IEEE 754 says. It is DSTAR's inverse quantisation and accumulation (section 4.2).
+    A product is never subnormal in FP32, so only the addition handles subnormals. NaN and infinite scales follow
+    IEEE 754. It is DSTAR's inverse quantisation and accumulation (section 4.2).
     """
 
     Parameters = OutputLaneParameters

@@ -10,11 +10,11 @@ from hw.units.mixed_precision_array.layouts import ArrayParameters, group_layout
 __all__ = ["STEP", "GroupSequencer"]
 
 STEP = data.StructLayout({"adds": 1, "doubles": 1, "is_first": 1, "is_last": 1})
-"""What the array does with the sums: add a group (the first of a tile drops the old sums), double them, or nothing."""
+"""Step of the array: add a group (the first one of a tile clears the old sums), double the sums, or nothing."""
 
 
 class GroupSequencer(Block):
-    """Takes a group, spends a clock for every place of its shift, then lets it enter.
+    """Accepts a group, doubles the sums once for each bit of its shift, then issues it.
 
     The last group of a tile waits until the sums of the tile before have left the array.
     """
@@ -23,7 +23,7 @@ class GroupSequencer(Block):
     members_doc = {
         "group": "groups of slices",
         "drained": "the sums of a tile have left the array",
-        "step": "what to do in this clock; the group's slices enter where it adds",
+        "step": "operation of this clock; the group's slices enter if it adds",
     }
 
     @staticmethod

@@ -52,16 +52,16 @@ class MixedPrecisionArray(Block):
 
     Values come as slices of 2 bits, sorted by key (see :mod:`golden.spec.mixed_precision`), in groups of up to four
     slices of one key, each with the address of its channel's row of weights. A group enters a clock after another;
-    where its key is ``shift`` above the one before, the sums are doubled as often first, a clock each. The sum over a
-    tile is exact. After the group marked ``last`` the sums leave row by row, columns in beats of n_output_lanes, while
-    the next tile is computed; each beat takes a beat of ``previous``. The product of sum and scale is rounded once to
-    FP32, ties to even, and so is its addition.
+    where its key is ``shift`` above the one before, the sums are first doubled that many times, a clock each. The sum
+    over a tile is exact. After the group marked ``last`` the sums leave row by row, columns in beats of n_output_lanes,
+    while the next tile is computed; each beat takes a beat of ``previous``. The product of sum and scale is rounded
+    once to FP32, ties to even, and so is its addition.
 
     Members: see the table; ``digits`` of a lane are the codes of a slice, row 0 in the lowest bits, ``is_top`` says
-    that code 2 stands for -2 and 3 for -1; lanes without ``is_used`` count as zeros. ``exponent`` counts with the last
-    group. ``scales`` must not change while results of a tile are due.
+    that code 2 stands for -2 and 3 for -1; lanes without ``is_used`` are zeros. ``exponent`` is used with the last
+    group. ``scales`` must not change while results of a tile are outstanding.
 
-    Timing: a group a clock and a clock for each place of a shift; the last group of a tile waits until the results of
+    Timing: a group a clock and a clock for each bit of a shift; the last group of a tile waits until the results of
     the tile before have left the array, n_rows * n_columns / n_output_lanes beats.
 
     Defined by :func:`golden.units.mixed_precision_array.multiply`. It is DSTAR's MPU (section 4.2, figures 9 to 11).
@@ -152,7 +152,7 @@ class MixedPrecisionArray(Block):
         return rows
 
     def _control(self, m, step):
-        """What happens to the sums, with the step's products, and whether they are finished then, a clock later."""
+        """Control of the sums, aligned with the products, and whether they are complete, a clock later."""
         control, captures = Signal(CONTROL, name="control_0"), step.adds & step.is_last
         m.d.comb += [control.clears.eq(step.adds & step.is_first), control.doubles.eq(step.doubles)]
         for stage in range(1, _STEPS + 1):
@@ -221,7 +221,7 @@ class MixedPrecisionArray(Block):
 
 
 class _Joined:
-    """The beats of ``previous`` that meet a beat of sums, as a source for a pipeline."""
+    """Join of beats of ``previous`` and of sums, as the source of a pipeline."""
 
     def __init__(self, m, previous, is_full, leaves):
         self.valid = Signal(name="beat_valid")

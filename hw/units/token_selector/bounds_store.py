@@ -1,4 +1,4 @@
-"""BoundsStore: keeps, for every value of a latent, the bounds of what does not count as changed."""
+"""BoundsStore: stores, for every value of a latent, the bounds of unchanged values."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -23,7 +23,7 @@ MASK_DELAY = 3
 """Advances from the read of a word's last beat to its mask bits."""
 
 WRITE_DELAY = MASK_DELAY + 3 + BoundsMaker.latency
-"""Clocks from the read of a word's last beat to the one in which its place may be read again."""
+"""Clocks from the read of a word's last beat until its address may be read again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,28 +37,28 @@ class BoundsStoreParameters(LatentParameters):
 
 
 class BoundsStore(Block):
-    """Reads the bounds of every beat; once the mask bits of a word are known, makes new ones for its selected tokens.
+    """Reads the bounds of every beat and, once a mask word is known, computes those of its selected tokens.
 
-    The values of a beat wait in a queue until its word of the mask is known. Of each selected token in the beat, up to
-    ``bounds`` values a clock are then turned into bounds and written over the old ones; the places of other tokens
-    stay as they are, the memory having a write enable for each value.
+    The values of a beat wait in a queue until its mask word is known. For each selected token in the beat, the bounds
+    of up to ``bounds`` values a clock are then computed and written; those of other tokens are preserved by the
+    memory's write enables, one for each value.
 
-    A beat may be read only while ``may_read``: the queue then has room, and the write of the same place in the latent
-    before is over.
+    A beat may be read only while ``may_read``: the queue has room, and the write to this address for the previous
+    latent is complete.
     """
 
     Parameters = BoundsStoreParameters
     latency = 1
     members_doc = {
-        "threshold": "of the bounds that are being made",
+        "threshold": "of the new bounds",
         "may_read": "a beat may be read",
         "read": "read the bounds of a beat",
         "position": "number of that beat in the latent",
         "reference": "the bounds that were read",
-        "keep": "the beat that was read moves on: put it aside",
+        "keep": "push the beat that was read into the queue",
         "current": "its values",
         "take_mask": "a mask word becomes known at this clock edge",
-        "may_take_mask": "it may",
+        "may_take_mask": "a mask word may be taken",
         "mask": "the mask word, from the clock after take_mask until the next one",
     }
 
@@ -93,7 +93,7 @@ class BoundsStore(Block):
         written = Signal()
         beat = self._waiting(m, fetch, written)
         slots = p.token_slots(p.bounds)
-        chosen = Signal(len(slots))  # the slot of the present beat whose bounds are made now, if any
+        chosen = Signal(len(slots))  # the slot of the current beat whose bounds are computed now, if any
         ends_beat = Signal()
         address = Signal.like(self.position)
         self._choose(m, slots, fetch, chosen, ends_beat, address)
@@ -125,7 +125,7 @@ class BoundsStore(Block):
         return m
 
     def _waiting(self, m, fetch, written):
-        """The queue of beats that were read and are not yet written; returns the one that was fetched last."""
+        """The queue of beats read and not yet written; returns the one fetched last."""
         p = self.parameters
         depth = min(p.n_beats, p.beats_a_word + WRITE_DELAY)
         m.submodules.waiting = waiting = MemoryBank(depth=depth, width=16 * p.n_values)
@@ -156,7 +156,7 @@ class BoundsStore(Block):
         mask = Signal.like(self.mask, reset_less=True)
         present_mask = Signal.like(self.mask)
         has_beat = Signal()
-        others = Signal.like(chosen)  # the slots that follow the chosen one
+        others = Signal.like(chosen)  # the slots after the selected one
         has_others = Signal()
         m.d.comb += [
             is_done.eq(~has_others),

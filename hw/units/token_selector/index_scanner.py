@@ -1,4 +1,4 @@
-"""IndexScanner: from mask words to the list of the indices of their ones."""
+"""IndexScanner: mask words to the list of the indices of their set bits."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class IndexScannerParameters(Parameters):
 
 
 class IndexScanner(Block):
-    """Lists the ones of a mask, the lowest index first, then one closing beat with their number.
+    """Lists the set bits of a mask, lowest index first, then a closing beat with their number.
 
     Timing: the first index is valid two clocks after its word was accepted, the others follow. A word takes as
     many clocks as it has ones, at least one, and the closing beat takes one more.
@@ -54,15 +54,15 @@ class IndexScanner(Block):
         m = Module()
         words, entry = self.words, self.indices.payload
         rest = Signal(self.n_bits)
-        closes = Signal()  # the closing beat is due once the word is used up
+        closes = Signal()  # the closing beat follows when the word is exhausted
         base = Signal(range(self.n_tokens + 1))
         count = Signal(range(self.n_tokens + 1))
         others = Signal(self.n_bits)
         first = from_lowest(m, rest)
         advance = Signal()
         used_up = Signal()
-        has_others = Signal()  # that others is not 0, by a shorter way
-        has_index = Signal()  # that rest is not 0
+        has_others = Signal()  # others is not 0, by a shorter path
+        has_index = Signal()  # rest is not 0
         m.d.comb += [
             advance.eq(~self.indices.valid | self.indices.ready),
             others.eq(rest & (first << 1)),
@@ -93,7 +93,7 @@ class IndexScanner(Block):
                 ]
                 with m.If(closes):
                     m.d.sync += count.eq(0)
-        # The base follows the word that is being listed: a fresh list starts at 0, every further word n_bits later.
+        # The base index of the current word: 0 for the first word of a list, n_bits more for each following one.
         fresh = Signal(init=1)
         with m.If(words.ready & words.valid):
             m.d.sync += [base.eq(Mux(fresh, 0, base + self.n_bits)), fresh.eq(words.payload.last)]

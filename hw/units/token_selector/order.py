@@ -1,4 +1,4 @@
-"""In which order the values of a latent reach the token selector, and which token every lane of a beat belongs to."""
+"""The order of the values of a latent in the beats, and the token of every lane."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class LatentParameters(spec.LatentParameters):
 
     @property
     def last_band_rows(self):
-        """Rows of the lowest band, which the edge of the latent may cut off."""
+        """Rows of the lowest band, which may be cut off by the edge of the latent."""
         return self.height - (self.n_bands - 1) * self.patch
 
     @property
@@ -122,12 +122,12 @@ class LatentParameters(spec.LatentParameters):
 
 
 class BeatCounter(Block):
-    """Where in the latent the present beat lies; counts one beat with every ``step`` and starts anew after the last."""
+    """Position of the current beat in the latent; advances with ``step`` and wraps after the last beat."""
 
     Parameters = LatentParameters
     latency = 1
     members_doc = {
-        "step": "the beat passes",
+        "step": "advance by one beat",
         "kind": "which lanes hold values of which tokens",
         "is_first": "first beat of the latent",
         "opens_word": "first beat of a mask word",

@@ -1,4 +1,4 @@
-"""Between the lanes of a beat and the tokens of a mask word: the OR over a patch, and its way back."""
+"""Lanes of a beat to tokens of a mask word (OR over a patch), and tokens back to lanes."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out

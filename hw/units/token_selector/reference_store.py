@@ -1,4 +1,4 @@
-"""ReferenceStore: keeps, for every token, the latent values at which it was last computed."""
+"""ReferenceStore: stores, for every token, the latent values at which it was last computed."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
@@ -15,18 +15,18 @@ MASK_DELAY = 4
 """Advances from the read of a word's last beat to its mask bits."""
 
 WRITE_DELAY = MASK_DELAY + 2
-"""Clocks from the read of a word's last beat to the one in which its place may be read again."""
+"""Clocks from the read of a word's last beat until its address may be read again."""
 
 
 class ReferenceStore(Block):
     """Reads the reference of every beat; once the mask bits of a word are known, writes its selected tokens.
 
     A beat waits in a queue beside its reference until its word of the mask is known; it is then written back, with
-    the new values where the token was selected and the old ones elsewhere. So the big memory holds every value once,
-    and the queue little more than the beats of one word.
+    the new values where the token was selected and the old ones elsewhere. The memory holds every value once, the
+    queue little more than the beats of one word.
 
-    A beat may be read only while ``may_read``: the queue then has room, and the write of the same place in the latent
-    before is over.
+    A beat may be read only while ``may_read``: the queue has room, and the write to this address for the previous
+    latent is complete.
     """
 
     Parameters = LatentParameters
@@ -36,10 +36,10 @@ class ReferenceStore(Block):
         "read": "read the reference of a beat",
         "position": "number of that beat in the latent",
         "reference": "the values read",
-        "keep": "the beat that was read moves on: put it aside",
+        "keep": "push the beat that was read into the queue",
         "current": "its new values",
         "take_mask": "a mask word becomes known at this clock edge",
-        "may_take_mask": "it may",
+        "may_take_mask": "a mask word may be taken",
         "mask": "the mask word, from the clock after take_mask until the next one",
     }
 

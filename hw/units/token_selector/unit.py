@@ -43,13 +43,13 @@ class TokenSelector(Block):
 
     A latent is sent as beats of n_values values, row by row, with the channels of a row ``inner`` (pixel by pixel) or
     ``outer`` (channel by channel). A beat holds as many whole bands (rows of patches) as fit; if none fits, as many
-    whole rows of one band as fit; if none fits, a part of one row. Each begins with lane 0 of a new beat, and what
-    the lanes beyond it carry does not matter. Latents follow each other without marks.
+    whole rows of one band as fit; if none fits, a part of one row. Each begins with lane 0 of a new beat, and
+    unused lanes are don't-cares. Latents follow each other without marks.
 
     Members, bit 0 first:
 
-    * ``current``: n_values FP16 words, tau (FP16), and for reference = last the flag restart. tau and restart count
-      in the first beat of a latent and are ignored in the others.
+    * ``current``: n_values FP16 words, tau (FP16), and for reference = last the flag restart. tau and restart are
+      read in the first beat of a latent and ignored in the others.
     * ``previous`` (reference = previous): n_values FP16 words of the step before, one beat for each of ``current``.
     * ``mask``: the bits of one row of patches (of as many as one beat holds), left to right, then ``last`` with the
       last word of a latent, whose bits beyond the last token are 0.
@@ -57,17 +57,16 @@ class TokenSelector(Block):
       closes the list; its index is the number of selected tokens. A latent without any sends just that beat.
 
     With reference = last, the values of a token become its reference when it is selected. restart selects every
-    token, and so does the first latent after reset. With bounds, tau counts only in those latents, and holds for the
-    ones after them; an illegal one selects every token until the next restart.
+    token, and so does the first latent after reset. With bounds, tau is read only in those latents and applies
+    until the next restart; an illegal one selects every token until then.
 
     Timing: a mask word is valid ``latency`` clocks after the beat that completed it; its first index is valid two
-    clocks later, then one a clock. One beat a clock is accepted while mask words are taken and the list keeps up: it
-    takes, a word, the greater of one clock and the number of selected tokens, and one clock a latent for the closing
-    beat. A stalled mask or list holds up the input, and with it the other output, after at most two words: a consumer
-    that wants one of them complete before it takes the other needs a queue. With reference = last, a latent
-    of fewer beats than those of a word plus 6 (with bounds 8) waits until the one before is written; with bounds, a
-    word must wait for the one before whose bounds take, a beat, the greater of one clock and the selected tokens in
-    it (of tokens with more values there than ``bounds``, their parts).
+    clocks later, then one a clock. One beat a clock is accepted while the outputs keep up: the list
+    takes max(1, selected tokens) clocks a word, and one clock a latent for the closing beat. A stalled output stalls
+    the input, and with it the other output, after at most two words: a consumer that needs one output complete before
+    it takes the other needs a queue. With reference = last, a latent of fewer beats than those of a word plus 6 (with
+    bounds 8) waits until the one before is written; with bounds, a word waits for the one before, whose bounds take
+    max(1, selected tokens) clocks a beat (tokens with more than ``bounds`` values in a beat count once for each part).
 
     Defined by :func:`golden.units.token_selector.token_masks`. Source: DiSC, section III-A and the token selector of
     section IV-A; the exact decision and the rule ``last`` are this project's.
@@ -75,7 +74,7 @@ class TokenSelector(Block):
 
     Parameters = TokenSelectorParameters
     members_doc = {
-        "current": "the latent of this step; tau and restart count in its first beat",
+        "current": "the latent of this step; tau and restart are read in its first beat",
         "previous": "the latent of the step before, beat for beat",
         "mask": "mask bits in row-major order of the patches, 1 = compute",
         "indices": "selected tokens in ascending order; the closing beat (last) carries their number",
@@ -105,8 +104,8 @@ class TokenSelector(Block):
         m = Module()
         p = self.parameters
         is_last_rule = p.reference == "last"
-        advance = Signal()  # every register row moves on
-        accept = Signal()  # with a new beat
+        advance = Signal()  # lock-step enable
+        accept = Signal()  # with an accepted beat
         pipe = Pipeline(m, advance=advance)
         m.submodules.place = place = BeatCounter(**p.latent)
         m.d.comb += place.step.eq(accept)
@@ -147,8 +146,7 @@ class TokenSelector(Block):
         with m.If(accept & place.is_first & (selects_all if p.bounds else 1)):
             m.d.sync += threshold.eq(decoder.decoded)
 
-        # Decide value by value: by subtraction, the first half before a register row and the second after it, or by
-        # comparing with bounds, in one clock.
+        # Compare value by value: by subtraction in two stages, or with bounds in one.
         exceeds = Signal(p.n_values)
         if p.bounds:
             m.d.comb += store.threshold.eq(threshold)
@@ -192,7 +190,7 @@ class TokenSelector(Block):
         with m.If(valid & advance):
             m.d.sync += tokens_so_far.eq(tokens)
 
-        # A complete word goes to the mask and to the scanner, to each in its own time.
+        # A complete word is forked to the mask and to the scanner, which accept it independently.
         word = Signal(mask_word(p.word_tokens), reset_less=True)
         mask_waits = Signal()
         list_waits = Signal()
@@ -219,7 +217,7 @@ class TokenSelector(Block):
         mask_is_free = ~mask_waits
         list_is_free = ~list_waits
         if min(p.beats_a_word, p.last_word_beats) == 1:
-            # Words may follow each other every clock: the register is free as it is being emptied.
+            # One word a clock: the register can be refilled in the clock in which it is emptied.
             mask_is_free = mask_is_free | self.mask.ready
             list_is_free = list_is_free | listed.ready
         m.d.comb += [
