@@ -38,7 +38,7 @@ ALL := dot_product_unit vector_unit token_selector hash_bank_mapper bitonic_sort
 FURTHER := dot_product_array softmax_unit layer_norm_unit data_aligner core
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo readme figures list clean
+.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo check readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -131,6 +131,15 @@ demo: $(VENV)/demo-ready ## an attention head on the core's Verilog: figures and
 
 $(VENV)/demo-ready: $(VENV)/ready requirements-demo.txt
 	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-demo.txt
+	@touch $@
+
+check: $(VENV)/check-ready ## formatting, lint and types of the Python code
+	$(VENV)/bin/ruff format --no-cache --check .
+	$(VENV)/bin/ruff check --no-cache .
+	$(VENV)/bin/pyright
+
+$(VENV)/check-ready: $(VENV)/ready requirements-check.txt
+	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-check.txt
 	@touch $@
 
 readme: $(VENV)/ready ## renew the generated tables of README.md

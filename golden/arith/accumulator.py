@@ -92,7 +92,8 @@ class Accumulator(AccumulatorParameters):
         step = max(1, _CHUNK // n)
         for low in range(0, n_lanes, step):
             part = slice(low, low + step)
-            total[part], exponent[part] = self._accumulate(*(field[part] for field in flat), starts)
+            value, weight, finite = (field[part] for field in flat)
+            total[part], exponent[part] = self._accumulate(value, weight, finite, starts)
         specials = (np.logical_or.reduceat(field, starts, axis=0) for field in terms[3:])
         shape = (len(starts), *lanes)
         return Sums(total.T.reshape(shape), exponent.T.reshape(shape), *specials)

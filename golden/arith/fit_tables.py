@@ -3,6 +3,7 @@
 import json
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from typing import Any
 
 from golden.arith import function_tables, gelu_tables, layer_norm_tables, softmax_tables
 from golden.spec.formats import BF16, FP16
@@ -34,7 +35,7 @@ def text(table):
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _plain(value):
+def _plain(value) -> Any:
     """Dataclasses as dictionaries of the fields without defaults, fractions as text."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if _is_fitted(field)}

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from golden.spec.formats import FP64
 
@@ -86,7 +87,16 @@ def bit_length(value):
     return length + (rest != 0)
 
 
-def round_pack(fmt, sign, magnitude, exponent, sticky=False, *, nan=False, inf=False):
+def round_pack(
+    fmt,
+    sign: ArrayLike,
+    magnitude: ArrayLike,
+    exponent: ArrayLike,
+    sticky: ArrayLike = False,
+    *,
+    nan: ArrayLike = False,
+    inf: ArrayLike = False,
+):
     """Words of `fmt` nearest to `(-1)**sign * magnitude * 2**exponent`, ties to even.
 
     `magnitude` is below 2**64; `sticky` means that the true value is strictly between `magnitude` and
@@ -94,30 +104,31 @@ def round_pack(fmt, sign, magnitude, exponent, sticky=False, *, nan=False, inf=F
     rounded at their own quantum; overflow gives infinity; zero keeps `sign`. `nan` and `inf` override the
     number with the canonical NaN and with the infinity of that sign; `nan` wins.
     """
-    sign, magnitude, exponent, sticky, nan, inf = np.broadcast_arrays(sign, magnitude, exponent, sticky, nan, inf)
+    arrays: tuple[np.ndarray, ...] = np.broadcast_arrays(sign, magnitude, exponent, sticky, nan, inf)
+    sign, magnitude, exponent, lost, nan, inf = arrays
     magnitude = magnitude.astype(np.uint64)
-    sticky = sticky.astype(bool)
+    lost = lost.astype(bool)
     lowest = 1 - fmt.bias
     leading = np.maximum(exponent.astype(np.int64) + bit_length(magnitude) - 1, lowest)
     drop = leading - fmt.fraction_width - exponent.astype(np.int64)
-    drop = np.where((magnitude == 0) & ~sticky, 0, drop)
-    if np.any(sticky & (drop < 1)):
+    drop = np.where((magnitude == 0) & ~lost, 0, drop)
+    if np.any(lost & (drop < 1)):
         raise ValueError("sticky is only defined where at least one bit is rounded away")
 
     # Shifts by 64 and more are undefined: bits that far below go into the sticky bit.
     one = np.uint64(1)
-    sticky = sticky | (magnitude != 0) & (drop > 64) | (magnitude & one != 0) & (drop == 64)
+    lost = lost | (magnitude != 0) & (drop > 64) | (magnitude & one != 0) & (drop == 64)
     magnitude = np.where(drop > 64, 0, np.where(drop == 64, magnitude >> one, magnitude)).astype(np.uint64)
     right = np.clip(drop, 0, 63).astype(np.uint64)
     below_half = np.maximum(right, one) - one
     truncated = (magnitude >> right) << np.clip(-drop, 0, 63).astype(np.uint64)
     half = (magnitude >> below_half & one != 0) & (drop > 0)
-    rest = (magnitude & ((one << below_half) - one) != 0) | sticky
+    rest = (magnitude & ((one << below_half) - one) != 0) | lost
     up = half & (rest | (truncated & one != 0))
 
     # The hidden one adds 1 to the exponent field, and so does a carry out of the rounding.
     word = ((leading + fmt.bias - 1) << fmt.fraction_width) + truncated.astype(np.int64) + up
-    word = np.where((magnitude == 0) & ~sticky, 0, np.minimum(word, fmt.infinity))
+    word = np.where((magnitude == 0) & ~lost, 0, np.minimum(word, fmt.infinity))
     word = np.where(inf, fmt.infinity, word).astype(np.uint64)
     word |= sign.astype(np.uint64) << np.uint64(fmt.width - 1)
     return np.where(nan, np.uint64(fmt.nan), word).astype(word_type(fmt))

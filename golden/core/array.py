@@ -1,5 +1,7 @@
 """What the core's dot-product array computes: MATMUL, PROJECT and SDDMM."""
 
+from typing import Any
+
 import numpy as np
 
 from golden.core.memories import SampledElements, Words
@@ -39,7 +41,7 @@ def _queries(memories, command, rows, n_lanes):
 def _dots(query, key, query_index, key_index):
     """FP16 dot products of pairs of rows of ``query`` and ``key`` [n, beats, lanes]."""
     step = max(1, _CHUNK // query.data[0].size) if len(query.data) else 1
-    values = [np.zeros(0, np.uint16)]
+    values: list[Any] = [np.zeros(0, np.uint16)]
     for low in range(0, len(query_index), step):
         part = slice(low, low + step)
         values.append(dot_products(query.data[query_index[part]], key.data[key_index[part]], format="fp16").narrow)

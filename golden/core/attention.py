@@ -37,8 +37,8 @@ def sddmm(query, key, mask, *, n_lanes, format="fp16", align_width=None, max_ter
         )
         for low in range(0, max(1, len(row)), step)
     ]
-    return Scores(
-        *(None if words[0] is None else _scatter(mask, np.concatenate(words)) for words in zip(*parts, strict=True))
+    return Scores._make(
+        None if words[0] is None else _scatter(mask, np.concatenate(words)) for words in zip(*parts, strict=True)
     )
 
 

@@ -6,7 +6,7 @@ can rely on earlier ones, so sums and products are bounded. docs/commands.md has
 
 from dataclasses import dataclass
 
-from golden.spec.commands import FLAGS, ErrorCode, Opcode, form_of
+from golden.spec.commands import FLAGS, ErrorCode, Opcode, form_of, has_form
 from golden.spec.operands import DEPTH, MaskRows, MassRows, Matrix, RoundUp, Slots, TokenList, Words
 from golden.spec.sizes import words_for
 
@@ -56,8 +56,7 @@ def check(command, sizes, state):
     """The first reason to refuse a command, ``ErrorCode.NONE`` if there is none."""
     if command.opcode not in list(Opcode):
         return ErrorCode.UNKNOWN_OPCODE
-    form = form_of(command)
-    if form is None or not _flags_fit(form, command):
+    if not has_form(command) or not _flags_fit(form := form_of(command), command):
         return ErrorCode.UNKNOWN_FUNCTION
     for code, is_wrong in (
         (ErrorCode.SIZE, lambda: not _sizes_fit(form, command, sizes)),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 __all__ = ["SampledElements", "Memories", "Words"]
 
@@ -16,11 +17,11 @@ class Words:
     defined: np.ndarray
 
     @classmethod
-    def undefined(cls, *shape, dtype=np.uint16):
+    def undefined(cls, *shape, dtype: DTypeLike = np.uint16):
         return cls(np.zeros(shape, dtype), np.zeros(shape, bool))
 
     @classmethod
-    def of(cls, data, dtype=np.uint16):
+    def of(cls, data, dtype: DTypeLike = np.uint16):
         data = np.asarray(data).astype(dtype)
         return cls(data, np.ones(data.shape, bool))
 

@@ -117,12 +117,15 @@ class TokenCompare:
             current, reference = self._latent(beats[::2]), self._latent(beats[1::2])
         else:
             current, reference = self._latent(beats), self.last
-        is_whole = restart or reference is None
+        if restart or reference is None:
+            reference, is_whole = current, True
+        else:
+            is_whole = False
         bits = np.ones(current.shape, bool) if is_whole else changed(current, reference, np.uint16(theta))
         selected = any_of_patch(bits, sizes.patch)
         if sizes.reference == "last":
             patch, columns = sizes.patch, -(-sizes.latent_width // sizes.patch)
             pixels = selected.reshape(-1, columns).repeat(patch, axis=0).repeat(patch, axis=1)
             pixels = pixels[: sizes.latent_height, : sizes.latent_width]
-            self.last = current if is_whole else np.where(pixels, current, reference)
+            self.last = np.where(pixels, current, reference)
         return np.flatnonzero(selected).tolist()

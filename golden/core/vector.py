@@ -69,7 +69,9 @@ def spmm(memories, command, rows, bits):
     result = np.zeros((len(rows), width), np.uint16)
     if len(rows):
         result = spmm_rows(coefficients.data, mask, values.data, engine, address, sizes.n_banks)[1]
-    is_defined = coefficients.defined.all(axis=1)[:, None] & (mask.astype(np.float32) @ ~values.defined == 0)
+    is_defined = np.asarray(coefficients.defined.all(axis=1))[:, None] & (
+        mask.astype(np.float32) @ ~values.defined == 0
+    )
     memories.write_rows(command.destination, command.destination_stride, rows, Words(result, is_defined))
     steps = np.maximum(bits.sum(axis=2).max(axis=1), 1).sum() if len(rows) else 0
     return {"vector_issues": int(steps) * chunks, "spmm_terms": int(bits.sum()) * chunks}

@@ -1,5 +1,6 @@
 """Programs that move data: handles of data in the core's memories, loads and stores."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,7 @@ class Stored:
     """The result of a STORE: the number of its command, and the function that decodes its beats."""
 
     command: int
-    read: object
+    read: Callable[[np.ndarray], np.ndarray]
 
     def of(self, run):
         """The stored words in a golden run that began with the program's first command."""
@@ -75,6 +76,12 @@ class Stored:
                 f"command {self.command} stored nothing: it was refused, or dropped after an earlier refusal"
             )
         return chosen
+
+
+def _shape(matrix) -> tuple[int, int]:
+    """Rows and columns of a matrix."""
+    n_rows, n_columns = np.shape(matrix)
+    return n_rows, n_columns
 
 
 class DataProgram:
@@ -162,19 +169,19 @@ class DataProgram:
     def load_weights(self, weights, bias=None, at=None):
         """Weights [n_in, n_out] and bias [n_out] of a dense product."""
         words = placement.weight_beats(weights, self.sizes, bias)
-        return Weights(self._load_banks("wmem", Memory.WEIGHTS, words, at), *np.shape(weights), bias is not None)
+        return Weights(self._load_banks("wmem", Memory.WEIGHTS, words, at), *_shape(weights), bias is not None)
 
     def load_keys(self, keys, multiplier=None, at=None):
         """Keys [n, d] in hash order."""
         multiplier = self.multiplier(len(keys), multiplier)
         words = placement.banked_beats(keys, self.sizes, self.sizes.n_lanes, multiplier)
-        return Banked(self._load_banks("wmem", Memory.WEIGHTS, words, at), *np.shape(keys), multiplier)
+        return Banked(self._load_banks("wmem", Memory.WEIGHTS, words, at), *_shape(keys), multiplier)
 
     def load_values(self, values, multiplier=None, at=None):
         """Values [n, d] in hash order."""
         multiplier = self.multiplier(len(values), multiplier)
         words = placement.banked_beats(values, self.sizes, self.sizes.simd_lanes, multiplier)
-        return Banked(self._load_banks("vmem", Memory.VALUES, words, at), *np.shape(values), multiplier)
+        return Banked(self._load_banks("vmem", Memory.VALUES, words, at), *_shape(values), multiplier)
 
     def load_mask(self, mask, number=0, multiplier=None):
         """A mask [rows, keys]; mask 0 has one row."""
@@ -201,7 +208,7 @@ class DataProgram:
         words = placement.encode_sampled(matrix, mask, self.sizes, multiplier)
         first = self.place(Memory(memory).name.lower(), len(words), at)
         self._load_words(memory, words, destination=first)
-        return Encoded(first, *np.shape(mask), number, gated=False)
+        return Encoded(first, *_shape(mask), number, gated=False)
 
     def _store(self, function, read, **fields):
         self.issue(Opcode.STORE, function=function, **fields)

@@ -29,6 +29,7 @@ __all__ = [
     "fields_of",
     "flags_of",
     "form_of",
+    "has_form",
     "forms_of",
 ]
 
@@ -77,6 +78,8 @@ COMMAND_WIDTH = 32 * WORDS
 
 class Documented(enum.IntEnum):
     """Enumeration whose members have a ``doc``."""
+
+    doc: str
 
     def __new__(cls, value, doc):
         member = int.__new__(cls, value)
@@ -358,9 +361,17 @@ def forms_of(opcode):
     return [form for form in COMMANDS if form.opcode == opcode]
 
 
-def form_of(command):
-    """The row of the table for a command; None if there is none for its opcode and function."""
-    return next((form for form in forms_of(command.opcode) if form.has_function(command.function)), None)
+def form_of(command) -> Form:
+    """The row of the table for a command; ``LookupError`` if there is none for its opcode and function."""
+    for form in forms_of(command.opcode):
+        if form.has_function(command.function):
+            return form
+    raise LookupError(f"no command has the opcode {command.opcode} and the function {command.function}")
+
+
+def has_form(command):
+    """Whether there is a row of the table for a command's opcode and function."""
+    return any(form.has_function(command.function) for form in forms_of(command.opcode))
 
 
 def flags_of(opcode):

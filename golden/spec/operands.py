@@ -5,6 +5,7 @@ of a core (:class:`golden.spec.sizes.CoreSizes`).
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["DEPTH", "Form", "MaskRows", "MassRows", "Matrix", "RoundUp", "Slots", "TokenList", "Words", "encoded"]
 
@@ -128,9 +129,9 @@ class TokenList:
 class Form:
     """One row of the command table: an opcode, for some of its functions if these differ in what they read or write."""
 
-    opcode: int
+    opcode: Any
     functions: tuple = ()  # legal ones; none: the field is ignored
-    unit: int | None = None  # None: the controller itself
+    unit: Any = None  # None: the controller itself
     is_transfer: bool = False  # data moves between a memory and the outside, row 0 to n_rows - 1
     flags: tuple = ()
     exclusive_flags: tuple = ()  # of which at most one may be set

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from golden.spec.commands import Opcode, form_of
-from golden.spec.sizes import words_for
+from golden.spec.sizes import CoreSizes, words_for
 from golden.units.dot_product_array import schedule
 
 __all__ = ["CoreTiming", "Latencies", "Times", "row_steps"]
@@ -85,7 +85,7 @@ def _ready(begin, available, work):
 class CoreTiming:
     """Times of the commands of a core."""
 
-    sizes: object
+    sizes: CoreSizes
     latencies: Latencies = Latencies()
 
     def _times(self, begin, rows_done, work):

@@ -53,7 +53,7 @@ def sampled_scores(bitmap, query, keys, *, format, align_width=None, max_terms=N
             query[row], keys[unit, slot, : query.shape[1]], format=format, align_width=align_width, max_terms=max_terms
         )
         last_of_row = np.append(row[1:] != row[:-1], True)[: len(row)]
-        found.append(UnitScores(row, slot, last_of_row, *scores))
+        found.append(UnitScores._make((row, slot, last_of_row, *scores)))
     return found
 
 
@@ -108,11 +108,11 @@ def schedule(counts, n_beats, run_ahead, *, query_beats, score_latency, availabl
         accepted.append(_latest(_at(accepted, row - 1), mask_taken[0].max(axis=-1), _at(reported, row - in_flight)) + 1)
         # The mask of a row is taken when only the slot being issued is left of the row before.
         has_work = count > 0
-        seen = accepted[row][..., None] + QUEUE_LATENCY
+        seen = np.asarray(accepted[row])[..., None] + QUEUE_LATENCY
         take = np.maximum(np.maximum(mask_taken[-1] + 1, seen), rest_until)
         moves = np.maximum(take + 1, busy_until)
-        unlimited = np.maximum(moves, loaded[row][..., None]) + 1
-        begins = np.maximum(unlimited, _at(passed, row - 1 - run_ahead)[..., None] + 1)
+        unlimited = np.maximum(moves, np.asarray(loaded[row])[..., None]) + 1
+        begins = np.maximum(unlimited, np.asarray(_at(passed, row - 1 - run_ahead))[..., None] + 1)
         ends = begins + count * n_beats - 1
         start.append(np.where(has_work, begins, -1))
         end.append(np.where(has_work, ends, -1))

@@ -66,7 +66,7 @@ def dot_products(query, key, *, format, align_width=None, max_terms=None):
         align_width,
         max_terms,
     )
-    return Scores(*(None if part is None else part.reshape(shape) for part in scores))
+    return Scores._make(None if part is None else part.reshape(shape) for part in scores)
 
 
 def dot_product_stream(query, key, first, last, *, format, align_width=None, max_terms=None):
@@ -150,9 +150,9 @@ def _multiply(fmt, window, query, key):
         value=np.where(sign == 1, -product, product),
         exponent=exponent,
         alignment_exponent=alignment_exponent,
-        is_nan=invalid.any(axis=-1),
-        plus_inf=(infinite & (sign == 0)).any(axis=-1),
-        minus_inf=(infinite & (sign == 1)).any(axis=-1),
+        is_nan=np.asarray(invalid.any(axis=-1)),
+        plus_inf=np.asarray((infinite & (sign == 0)).any(axis=-1)),
+        minus_inf=np.asarray((infinite & (sign == 1)).any(axis=-1)),
     )
 
 

@@ -69,6 +69,7 @@ class BankMap(spec.BankMapParameters):
         if self.hash in ("modular", "xor_fold"):
             return self._fold(index) if self.hash == "xor_fold" else index % self.n_banks, index >> self.bank_width
         if self.hash == "multiplicative":
+            assert isinstance(self.multiplier, int)  # as __post_init__ sees to
             index = index * (self.multiplier & ((1 << self.index_width) - 1)) & ((1 << self.index_width) - 1)
         return index // self.depth, index % self.depth
 

@@ -46,7 +46,7 @@ def quantise(words, *, threshold, finest_exponent, n_levels, full_precision=Fals
     _check(threshold, finest_exponent, n_levels)
     words = np.asarray(words, np.uint16)
     number = decode(FP16, words)
-    error = (number.is_nan | number.is_inf).any(axis=-1)
+    error = np.asarray((number.is_nan | number.is_inf).any(axis=-1))
     largest = np.where(error, 0, (words & 0x7FFF).max(axis=-1)).astype(np.int64)
     bounds = [min(threshold + (2 * n << FP16.fraction_width), FP16.infinity) for n in range(MAX_SLICES - 1)]
     precision = sum((largest > bound).astype(np.int64) for bound in bounds)
@@ -56,7 +56,7 @@ def quantise(words, *, threshold, finest_exponent, n_levels, full_precision=Fals
     value = _scaled(number, exponent[..., None])
     value = np.where(error[..., None], 0, value)
     peak = np.abs(value).max(axis=-1)
-    n_slices = sum((peak > ceiling).astype(np.int64) for ceiling in (0, *CEILINGS[:-1]))
+    n_slices = (peak[..., None] > np.array((0, *CEILINGS[:-1]))).sum(axis=-1)
     if full_precision:
         n_slices = np.where(peak > 0, MAX_SLICES, 0)
     return Quantised(value, exponent, n_slices, error)

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from golden.arith.floats import bit_length, check_words, decode, decode_positive, encode_positive, round_pack, word_type
 from golden.arith.lines import evaluate
@@ -39,7 +40,7 @@ def decode_scale(word):
     return decode_positive(spec.SCALE, word)
 
 
-def softmax(scores, enable, scale, theta=0, factor=FP16.one):
+def softmax(scores, enable, scale, theta=0, factor: ArrayLike = FP16.one):
     """``P = factor * 2**(c*x) / sum(2**(c*x))`` over the enabled elements of each row, ``c = decode_scale(scale)``.
 
     ``scores`` [rows, n] are FP16 words, ``enable`` [rows, n] says which are elements of the row, ``theta`` is one

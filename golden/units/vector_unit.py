@@ -47,7 +47,9 @@ class Commands:
         lanes = (n, n_engines, n_lanes)
         return cls(
             np.zeros(n, np.int64),
-            *(np.zeros(lanes, np.uint16) for _ in "abc"),
+            np.zeros(lanes, np.uint16),
+            np.zeros(lanes, np.uint16),
+            np.zeros(lanes, np.uint16),
             np.ones(lanes[:2], bool),
             np.ones(lanes, bool),
             np.zeros(lanes[:2], np.int64),
@@ -136,11 +138,11 @@ class VectorUnit(VectorUnitParameters):
         fmt = self.float_format
         for code in np.unique(operation):
             chosen = operation == code
-            operands = (getattr(commands, name)[chosen] for name in "abc")
+            a, b, c = (getattr(commands, name)[chosen] for name in "abc")
             if code in ELEMENTWISE_OPS:
-                results.values[place[chosen]] = elementwise(code, *operands, fmt)
+                results.values[place[chosen]] = elementwise(code, a, b, c, fmt)
             elif code in FUNCTIONS:
-                results.values[place[chosen]] = FUNCTIONS[code](next(operands), fmt)
+                results.values[place[chosen]] = FUNCTIONS[code](a, fmt)
             elif code == VectorOp.READ_BANK:
                 results.values[place[chosen]] = rows[chosen]
 
@@ -202,13 +204,14 @@ class VectorUnit(VectorUnitParameters):
         """Reduce accumulators [n, n_engines, n_lanes] over the scope of each, and round: `(single, rounded)`."""
         lanes = self.accumulator.align(sums, 1)
         engines = self.accumulator.align(sums, 2)
-        everything = self.accumulator.align(Sums(*(field[:, None] for field in engines)), 2, guard_bits=0)
+        everything = self.accumulator.align(Sums._make(field[:, None] for field in engines), 2, guard_bits=0)
         return tuple(
-            self._by_scope(*words, scope)
+            self._by_scope(words, scope)
             for words in zip(*map(self.accumulator.round, (lanes, engines, everything)), strict=True)
         )
 
-    def _by_scope(self, lanes, engines, everything, scope):
+    def _by_scope(self, parts, scope):
+        lanes, engines, everything = parts
         total = np.zeros((len(scope), self.n_totals), lanes.dtype)
         for code, words in ((scope == Scope.LANES, lanes), (scope == Scope.ENGINE, engines), (scope > 1, everything)):
             total[code, : words.shape[1]] = words[code]
@@ -218,11 +221,9 @@ class VectorUnit(VectorUnitParameters):
         fmt = self.float_format
         key = np.where(self._takes_part(commands), _to_key(fmt, commands.a), 0)
         key = np.maximum.reduceat(key, starts, axis=0)[runs]
-        lanes, engines, everything = key.max(axis=1), key.max(axis=2), key.max(axis=(1, 2))[:, None]
+        parts = [_from_key(fmt, part) for part in (key.max(axis=1), key.max(axis=2), key.max(axis=(1, 2))[:, None])]
         scope = np.asarray(commands.scope)[ends]
-        rounded = self._by_scope(*(_from_key(fmt, part) for part in (lanes, engines, everything)), scope)
-        single = self._by_scope(*(_single(fmt, _from_key(fmt, part)) for part in (lanes, engines, everything)), scope)
-        return single, rounded
+        return self._by_scope([_single(fmt, part) for part in parts], scope), self._by_scope(parts, scope)
 
 
 def _to_key(fmt, word):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from tabulate import tabulate
 
@@ -19,7 +20,7 @@ HISTORY = Path("docs/synthesis_history.csv")
 PLOT = Path("docs/synthesis_history.svg")
 PAGE = Path("docs/synthesis.md")
 GENERIC = "generic"
-COLUMNS = ("date", "commit", "library", "point", "recipe", "cells", "flip_flops", "area", "delay")
+COLUMNS: tuple[str, ...] = ("date", "commit", "library", "point", "recipe", "cells", "flip_flops", "area", "delay")
 
 
 def read():
@@ -34,14 +35,16 @@ def read():
 
 def write(library, figures, baseline):
     """Write a baseline, add its new figures to the history, draw that and renew the table of points."""
-    rows = [{"date": time.strftime("%Y-%m-%d"), "commit": _commit(), "library": library} for _ in figures]
+    rows: list[dict[str, Any]] = [
+        {"date": time.strftime("%Y-%m-%d"), "commit": _commit(), "library": library} for _ in figures
+    ]
     for row, (name, values) in zip(rows, figures.items(), strict=True):
         row["point"], row["recipe"] = name.rsplit(" ", 1)
         row.update(values)
     try:
         text = HISTORY.read_text() if HISTORY.exists() else ",".join(COLUMNS) + "\n"
         added = io.StringIO()
-        csv.DictWriter(added, COLUMNS, lineterminator="\n").writerows(rows)
+        csv.DictWriter(added, list(COLUMNS), lineterminator="\n").writerows(rows)
         text += added.getvalue()
         files = {BASELINE.name: json.dumps(baseline, indent=1) + "\n", HISTORY.name: text}
         if PAGE.exists():

@@ -39,7 +39,7 @@ def _fields(shape, prefix="", offset=0):
     if isinstance(shape, data.ArrayLayout) and not prefix and not _is_array_of_layouts(shape):
         yield {"name": "elements", "low": 0, "high": shape.size - 1, "lanes": _lanes(shape)}
         return
-    for key, field in shape:
+    for key, field in shape:  # pyright: ignore[reportGeneralTypeIssues]
         name = f"{prefix}{key}" if isinstance(key, str) else f"{prefix}[{key}]"
         low, width = offset + field.offset, Shape.cast(field.shape).width
         if not width:

@@ -31,7 +31,7 @@ YOSYS_PASSES = ("proc", "opt_expr", "opt_clean", "opt_dff", "memory_nordff", "op
 def memories_without_contents():
     """Memories start without contents, as they do on silicon; Amaranth would write zeros, for seconds a megabit."""
     original = rtlil.ModuleEmitter.emit_memory
-    rtlil.ModuleEmitter.emit_memory = lambda emitter, cell_index, cell: None
+    rtlil.ModuleEmitter.emit_memory = lambda *arguments: None  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield
     finally:
@@ -50,7 +50,7 @@ def flat_ports(block):
 
 def summary(block):
     """The first paragraph of the block's docstring, on one line."""
-    return " ".join(inspect.getdoc(block).split("\n\n")[0].replace("``", "").split())
+    return " ".join((inspect.getdoc(block) or "").split("\n\n")[0].replace("``", "").split())
 
 
 def comment(lines):
