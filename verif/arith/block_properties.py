@@ -27,7 +27,7 @@ def full_adders(c, block):
         "sum and carry",
         Cat(
             Cat(sum_bit, carry_bit) == a + b + x
-            for a, b, x, sum_bit, carry_bit in zip(block.a, block.b, block.c, block.sum, block.carry)
+            for a, b, x, sum_bit, carry_bit in zip(block.a, block.b, block.c, block.sum, block.carry, strict=False)
         ).all(),
     )
 
@@ -37,7 +37,7 @@ def half_adders(c, block):
         "sum and carry",
         Cat(
             Cat(sum_bit, carry_bit) == a + b
-            for a, b, sum_bit, carry_bit in zip(block.a, block.b, block.sum, block.carry)
+            for a, b, sum_bit, carry_bit in zip(block.a, block.b, block.sum, block.carry, strict=False)
         ).all(),
     )
 

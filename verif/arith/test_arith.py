@@ -30,7 +30,7 @@ def simulate(block, vectors, outputs):
         for vector in vectors:
             for name, value in vector.items():
                 port = getattr(block, name)
-                for one, part in zip(port, value) if isinstance(port, list) else [(port, value)]:
+                for one, part in zip(port, value, strict=False) if isinstance(port, list) else [(port, value)]:
                     ctx.set(one, part)
             await ctx.delay(1e-9)
             results.append(tuple(ctx.get(getattr(block, name)) for name in outputs))
@@ -158,7 +158,7 @@ def test_digit_maximum(n, width):
     for _ in range(60):
         values = [rng.getrandbits(width) >> rng.randrange(width) for _ in range(n)]
         candidates = [rng.random() < 0.6 for _ in range(n)]
-        largest = max([value for value, takes_part in zip(values, candidates) if takes_part], default=0)
+        largest = max([value for value, takes_part in zip(values, candidates, strict=False) if takes_part], default=0)
         inputs.append(
             {
                 "plane": [
@@ -167,7 +167,10 @@ def test_digit_maximum(n, width):
                 "candidates": sum(flag << index for index, flag in enumerate(candidates)),
             }
         )
-        equal = sum((flag and value == largest) << index for index, (value, flag) in enumerate(zip(values, candidates)))
+        equal = sum(
+            (flag and value == largest) << index
+            for index, (value, flag) in enumerate(zip(values, candidates, strict=False))
+        )
         expected.append((largest, equal))
     assert simulate(block, inputs, ["maximum", "largest"]) == expected
 

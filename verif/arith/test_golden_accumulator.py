@@ -20,7 +20,7 @@ def serial(accumulator, left, right):
     """The recurrence of the docstring, term after term: (total, exponent)."""
     fmt, p = accumulator.float_format, accumulator.precision
     total = exponent = 0
-    for x, y in zip(left, right):
+    for x, y in zip(left, right, strict=False):
         product = exact(fmt, x) * exact(fmt, y)
         addend, code = 0, 0
         if product:
@@ -61,7 +61,7 @@ def test_equals_the_serial_definition(format, align_width):
         left, right = (words(rng, fmt, (60, 3), spread) for _ in range(2))
         starts = np.array([0, 1, 2, 30])
         sums = accumulator.accumulate(accumulator.products(left, right), starts)
-        for run, (low, high) in enumerate(zip(starts, [*starts[1:], 60])):
+        for run, (low, high) in enumerate(zip(starts, [*starts[1:], 60], strict=False)):
             for lane in range(3):
                 expected = serial(accumulator, left[low:high, lane], right[low:high, lane])
                 assert (sums.total[run, lane], sums.exponent[run, lane]) == expected
@@ -95,7 +95,7 @@ def test_error_bound(format, axes):
                     y = right if 1 in axes else right[:, engine : engine + 1]
                     x = (x if 2 in axes else x[:, :, lane]).ravel()
                     y = (y if 2 in axes else y[:, :, lane]).ravel()
-                    terms = [exact(fmt, a) * exact(fmt, b) for a, b in zip(x, y)]
+                    terms = [exact(fmt, a) * exact(fmt, b) for a, b in zip(x, y, strict=False)]
                     bound = len(terms) * Fraction(2) ** (3 - width) * max(map(abs, terms))
                     for out, word in ((FP32, single), (fmt, rounded)):
                         result = to_float64(out, word[0, engine, lane])
@@ -128,7 +128,7 @@ def test_specials():
         ([(1, 1)], 2.0**-48),
     ]
     for pairs, expected in cases:
-        left, right = (np.array(side, np.uint16)[:, None, None] for side in zip(*pairs))
+        left, right = (np.array(side, np.uint16)[:, None, None] for side in zip(*pairs, strict=False))
         sums = accumulator.accumulate(accumulator.products(left, right), np.array([0]))
         sums = accumulator.align(sums, 1)
         single, rounded = accumulator.round(sums)

@@ -56,7 +56,7 @@ def test_wide_magnitudes_round_to_a_nearest_neighbour():
     results = floats.to_float64(FP16, floats.round_pack(FP16, 0, magnitude, exponent))
     finite = np.sort(floats.to_float64(FP16, np.arange(FP16.infinity)))
     checked = 0
-    for part, weight, result in zip(magnitude.tolist(), exponent.tolist(), results):
+    for part, weight, result in zip(magnitude.tolist(), exponent.tolist(), results, strict=False):
         exact = part * Fraction(2) ** weight
         if exact >= 65520:
             assert result == np.inf

@@ -68,8 +68,9 @@ def work_of_beat(block):
 def scope(block, sim=None):
     """``(simulator, beats, every_pair)`` for a run of the standard testbench of which the user said nothing more.
 
-    The beats become fewer with the size of the design; below ``ALL_PAIRS_FROM`` each stall and idle pattern is used once
-    instead of all pairs of them, and where Icarus would not do ``LARGE_FROM`` beats in time Verilator is the choice.
+    The beats become fewer with the size of the design; below ``ALL_PAIRS_FROM`` each stall and idle pattern is used
+    once instead of all pairs of them, and where Icarus would not do ``LARGE_FROM`` beats in time Verilator is the
+    choice.
     """
     work = work_of_beat(block)
     sim = simulator.choose_for(work * LARGE_FROM > WORK["icarus"], sim)

@@ -15,7 +15,7 @@ _FEWEST_COPIES = 4
 
 
 def expanded_size(files, top):
-    """How much ``{file: Verilog text}`` gives a simulator to evaluate: lines and bits of vectors, every instance counted."""
+    """How much ``{file: Verilog text}`` gives a simulator to do: lines and bits of vectors, every instance counted."""
     return _Hierarchy(files, lambda body: body.count("\n") + _bits(body)).lines(top)
 
 

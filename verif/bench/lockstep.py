@@ -49,7 +49,7 @@ class Pipeline:
         is_next = self._moves and self._advances < len(self._rows)
         row = self._rows[self._advances] if is_next else self._rng.choice(self._rows)
         self._advance.value = int(self._moves)
-        for port, value in zip(self._inputs, row):
+        for port, value in zip(self._inputs, row, strict=False):
             port.value = value
 
     def sample(self, cycle):
@@ -60,7 +60,7 @@ class Pipeline:
                 raise AssertionError(f"outputs changed in clock {cycle} though the pipeline did not advance")
             self._held = found if self._holds and not self._moves else None
             if is_wanted:
-                for values, value in zip(self.results.values(), found):
+                for values, value in zip(self.results.values(), found, strict=False):
                     values.append(value)
         self._advances += self._moves
         self.stalled += not self._moves

@@ -68,7 +68,7 @@ class Testbench:
         if any(sink.is_stalled for sink in self.sinks):
             self.stalled_at = cycle
         elif cycle - self.stalled_at > self.bench.latency + self.bench.longest_stall + 4:
-            pairs = zip(self.sources, moved)
+            pairs = zip(self.sources, moved, strict=False)
             needed = [(source, is_taken) for source, is_taken in pairs if source.name in self.full_rate]
             if not all(source.offers or is_taken for source, is_taken in needed):
                 return  # streams that go together wait for each other

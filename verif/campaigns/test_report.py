@@ -35,7 +35,7 @@ def test_enough_is_covered(data):
 
 
 def test_enough_mutants_are_killed(data):
-    for unit, row in data["mutation"].items():
+    for _unit, row in data["mutation"].items():
         assert row["mutants"] >= 200
         assert row["killed"] + row["survivors"] + row["equivalent"] == row["mutants"]
         assert row["killed"] >= mutate.LEAST_KILLED * (row["mutants"] - row["equivalent"])

@@ -4,7 +4,7 @@ import numpy as np
 from amaranth.hdl import Shape
 
 from golden.core import array as core_array
-from golden.core.memories import SampledElements, Memories, Words
+from golden.core.memories import Memories, SampledElements, Words
 from golden.spec.commands import FLAGS, Command, Opcode, Projection
 from golden.spec.sizes import words_for
 from verif.bench.packing import join, pack
@@ -293,7 +293,7 @@ class ArrayProgram:
         core_array.sddmm(self.memories, Command(**command), active, bits)
         kept = SampledElements.of(bits)
         rows = [[] for _ in active]
-        for row, bank, at in zip(kept.row, kept.bank, destination + kept.position):
+        for row, bank, at in zip(kept.row, kept.bank, destination + kept.position, strict=False):
             value = self.memories.scores[bank, at]
             assert value.defined
             rows[row].append(["scores", int(bank), int(at), int(value.data)])

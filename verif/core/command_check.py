@@ -50,11 +50,12 @@ async def check_commands(simulation):
         dut.start.value = 1
         await clock.step()
         dut.start.value = 0
-        for waited in range(job["latency"]):
-            await clock.settle()
-            if word(dut.done):
-                break
+        waited = 0
+        await clock.settle()
+        while not word(dut.done) and waited + 1 < job["latency"]:
             await clock.edge()
+            waited += 1
+            await clock.settle()
         expected = check(command, sizes, state)
         found = [word(dut.error)]
         wanted = [int(expected)]

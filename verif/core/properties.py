@@ -37,7 +37,7 @@ def loops(c, block):
 
     entries = [Signal(len(token.row), name=f"entry_{index}", reset_less=True) for index in range(block.max_tokens)]
     known = [Signal(name=f"known_{index}", reset_less=True) for index in range(block.max_tokens)]
-    for index, (entry, is_known) in enumerate(zip(entries, known)):
+    for index, (entry, is_known) in enumerate(zip(entries, known, strict=False)):
         with m.If(token.write & (token.address == index)):
             m.d.sync += [entry.eq(token.row), is_known.eq(1)]
     c.assume(
@@ -84,13 +84,15 @@ def walks(c, block):
     turn_of_row = following & (ahead == 0)
     with m.If(begins):
         m.d.sync += [following.eq(1), ahead.eq(inside - ended), turn.eq(1), is_first.eq(1)]
-        m.d.sync += [left.eq(bank & used) for left, bank in zip(rest, bitmap)]
-        m.d.sync += [kept.eq(bank & used) for kept, bank in zip(banks, bitmap)]
+        m.d.sync += [left.eq(bank & used) for left, bank in zip(rest, bitmap, strict=False)]
+        m.d.sync += [kept.eq(bank & used) for kept, bank in zip(banks, bitmap, strict=False)]
     with m.Elif(following):
         m.d.sync += ahead.eq(Mux(ended & (ahead != 0), ahead - 1, ahead))
         with m.If(turn_of_row & given):
             m.d.sync += [following.eq(~ended), is_first.eq(step.last), turn.eq(turn + step.last)]
-            m.d.sync += [left.eq(Mux(step.last, kept, left & (left - 1))) for left, kept in zip(rest, banks)]
+            m.d.sync += [
+                left.eq(Mux(step.last, kept, left & (left - 1))) for left, kept in zip(rest, banks, strict=False)
+            ]
     here = turn_of_row & block.step.valid
     c.claim("banks that have a one left", ~here | (step.enable == Cat(left != 0 for left in rest)))
     for bank, left in enumerate(rest):

@@ -28,7 +28,7 @@ def test_schedule_walks_every_non_zero_once():
     engine, address = BankMap(n_columns=50, n_banks=8).locate(np.arange(50))
     plan = schedule(mask, engine, address, 8)
     seen = np.zeros(mask.shape, int)
-    for column, row in zip(plan.column, plan.row):
+    for column, row in zip(plan.column, plan.row, strict=False):
         taken = column[column >= 0]
         assert np.array_equal(engine[taken], np.flatnonzero(column >= 0))
         seen[row, taken] += 1

@@ -196,7 +196,7 @@ def _evaluate(prop, checker, graph, folder):
     tally = exhaustive.evaluate(graph, checker.enumerated, folder, prop.timeout)
     if tally.failing:
         output, bits = tally.failing
-        inputs = "".join(f"{name} = {bit}\n" for name, bit in zip(graph.inputs, bits) if name)
+        inputs = "".join(f"{name} = {bit}\n" for name, bit in zip(graph.inputs, bits, strict=False) if name)
         (folder / "failing.txt").write_text(inputs)
         return Outcome(False, f"fails: {_outputs(checker, 'fails')[output]}")
     for name, reached in zip(checker.covers, tally.reached, strict=True):
@@ -219,12 +219,14 @@ def _wrong_results(prop, checker, tally):
     for start in range(0, n_rows, step):
         stop = min(start + step, n_rows)
         places = np.unravel_index(np.arange(start, stop), shape)
-        words = [np.repeat(axis[place], len(last)) for axis, place in zip(others, places)]
+        words = [np.repeat(axis[place], len(last)) for axis, place in zip(others, places, strict=False)]
         words.append(np.tile(last, stop - start))
         expected = np.asarray(prop.expected(block, *words)).astype(np.uint64) & mask
         wrong = np.flatnonzero(tally.results.words(start, stop) != expected)
         if len(wrong) and not n_wrong:
-            first = ", ".join(f"{name} {word[wrong[0]]:#x}" for name, word in zip(checker.enumerated, words))
+            first = ", ".join(
+                f"{name} {word[wrong[0]]:#x}" for name, word in zip(checker.enumerated, words, strict=False)
+            )
         n_wrong += len(wrong)
     return f"{n_wrong} results differ from the model's, the first for {first}" if n_wrong else None
 

@@ -40,7 +40,10 @@ def sorts(c, block):
     marks = Cat(payload[-1] for payload in payloads)
     c.claim(
         "each payload is beside its key",
-        ~valid | Cat(copy == key.as_unsigned() for copy, key in zip(key_copies, block.sorted.payload["keys"])).all(),
+        ~valid
+        | Cat(
+            copy == key.as_unsigned() for copy, key in zip(key_copies, block.sorted.payload["keys"], strict=False)
+        ).all(),
     )
     c.claim(
         "each payload comes out", ~valid | Cat(Cat(index == i for index in indices).any() for i in range(block.n)).all()
@@ -64,7 +67,9 @@ def sorts_any_order(c, block):
     c.claim(
         "each payload is beside its key",
         ~block.sorted.valid
-        | Cat(places[payload] == key.as_unsigned() for payload, key in zip(result.payloads, result["keys"])).all(),
+        | Cat(
+            places[payload] == key.as_unsigned() for payload, key in zip(result.payloads, result["keys"], strict=False)
+        ).all(),
     )
     c.claim(
         "each payload comes out",
@@ -119,7 +124,7 @@ def _claim_sorted(c, block):
             ~valid
             | Cat(
                 (first != second) | (index < following)
-                for (first, second), (index, following) in zip(pairs, pairwise(indices))
+                for (first, second), (index, following) in zip(pairs, pairwise(indices), strict=False)
             ).all(),
         )
 

@@ -157,7 +157,7 @@ def pack_weights(p, banks, unit, address):
     """Transfers that write these words of the banks ``[units, words, lanes]``."""
     return [
         join((word, 16 * p.n_lanes), (at, p.address_width), (index, _log2(p.n_units)))
-        for word, at, index in zip(pack(banks[unit, address], 16), address, unit)
+        for word, at, index in zip(pack(banks[unit, address], 16), address, unit, strict=False)
     ]
 
 
@@ -165,7 +165,7 @@ def pack_weight_lanes(p, banks, address, lane):
     """Transfers that write these lanes of these words in all banks ``[units, words, lanes]``."""
     return [
         join((elements, 16 * p.n_units), (at, p.address_width), (index, _log2(p.n_lanes)))
-        for elements, at, index in zip(pack(banks[:, address, lane].T, 16), address, lane)
+        for elements, at, index in zip(pack(banks[:, address, lane].T, 16), address, lane, strict=False)
     ]
 
 
@@ -179,7 +179,10 @@ def pack_queries(p, query):
     last[:, n_beats - 1] = 1
     words = pack(padded.reshape(n_rows * n_transfers, -1), 16)
     ends = pack(last.reshape(n_rows * n_transfers, -1), 1)
-    return [join((word, p.vector_width * p.query_width), (end, p.query_width)) for word, end in zip(words, ends)]
+    return [
+        join((word, p.vector_width * p.query_width), (end, p.query_width))
+        for word, end in zip(words, ends, strict=False)
+    ]
 
 
 def pack_mask(p, bitmap):
@@ -191,7 +194,7 @@ def pack_scores(p, scores):
     """Beats of one unit's :class:`golden.units.dot_product_array.UnitScores`."""
     return [
         join((wide, 32), (narrow, 16), (slot, _log2(p.n_slots)), (last, 1))
-        for wide, narrow, slot, last in zip(scores.wide, scores.narrow, scores.slot, scores.last_of_row)
+        for wide, narrow, slot, last in zip(scores.wide, scores.narrow, scores.slot, scores.last_of_row, strict=False)
     ]
 
 

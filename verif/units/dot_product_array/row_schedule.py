@@ -37,7 +37,7 @@ async def run_schedule(simulation):
         begin, quiet, activity.values = clock.cycle, 0, []
         for source in sources:
             source.start(run[source.name])
-        for monitor, pattern in zip(monitors, job["patterns"]):
+        for monitor, pattern in zip(monitors, job["patterns"], strict=False):
             monitor.start(StallPattern(pattern, simulation.random))
         n_rows = len(run["mask"])
         while len(monitors[-1].seen_at) < n_rows or quiet < 2:

@@ -45,7 +45,7 @@ def activity_of(p, run):
     """``{what: [clocks, units]}``; the port is one clock late."""
     bits = np.array([unpack(each, 1, 4 * p.n_units) for each in run["activity"][1:]], bool)
     names = ("issues", "waits_for_sink", "waits_for_rows", "waits_for_query")
-    return dict(zip(names, np.moveaxis(bits.reshape(len(bits), 4, p.n_units), 1, 0)))
+    return dict(zip(names, np.moveaxis(bits.reshape(len(bits), 4, p.n_units), 1, 0), strict=False))
 
 
 def planned_issues(plan, n_clocks):

@@ -67,10 +67,12 @@ class DotProductUnitBench(Bench):
         )
         operands = [
             join((left, self._width * p.n_lanes), (right, self._width * p.n_lanes), (begins, 1), (ends, 1))
-            for left, right, begins, ends in zip(pack(query, self._width), pack(key, self._width), first, last)
+            for left, right, begins, ends in zip(
+                pack(query, self._width), pack(key, self._width), first, last, strict=False
+            )
         ]
         narrow = [0] * len(scores.wide) if scores.narrow is None else scores.narrow
-        expected = [join((wide, 32), (word, 16)) for wide, word in zip(scores.wide, narrow)]
+        expected = [join((wide, 32), (word, 16)) for wide, word in zip(scores.wide, narrow, strict=False)]
         causes = {"score": ("operands", np.flatnonzero(last).tolist())}
         return Batch({"operands": operands}, {"score": expected}, bins, causes=causes)
 
@@ -79,7 +81,7 @@ class DotProductUnitBench(Bench):
         parts = [self._dot_product()]
         while sum(len(query) for query, _ in parts) < n_beats:
             parts.append(self._dot_product())
-        return [np.concatenate(words)[:n_beats] for words in zip(*parts)]
+        return [np.concatenate(words)[:n_beats] for words in zip(*parts, strict=False)]
 
     def _dot_product(self, longest=0):
         """Query and key words [beats, lanes] of the kind whose turn it is, mostly short."""

@@ -33,7 +33,7 @@ def integer_sums(c, block):
     """INT8 modulo 4: every product of a dot product is in its score, none of another one."""
     stable(c, score=block.score)
     beat = block.operands.payload
-    products = sum(query[:_LOW] * key[:_LOW] for query, key in zip(beat.query, beat.key))
+    products = sum(query[:_LOW] * key[:_LOW] for query, key in zip(beat.query, beat.key, strict=False))
     total = _sum_so_far(c, moves(block.operands), beat.first, beat.last, products)
     pipeline(
         c,

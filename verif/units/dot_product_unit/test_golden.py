@@ -77,7 +77,8 @@ def exact_terms(fmt, query, key):
             *(
                 part.tolist()
                 for part in (left.sign, left.significand, left.exponent, right.sign, right.significand, right.exponent)
-            )
+            ),
+            strict=False,
         )
     ]
 
@@ -99,7 +100,7 @@ def test_error_bound(kind, format, align_width, n_beats, n_lanes):
     query, key = pairs(kind, fmt, rng, (60, n_beats, n_lanes))
     scores = dot_products(query, key, format=format, align_width=align_width)
     checked = 0
-    for one_query, one_key, wide, narrow in zip(query, key, scores.wide, scores.narrow):
+    for one_query, one_key, wide, narrow in zip(query, key, scores.wide, scores.narrow, strict=False):
         terms = exact_terms(fmt, one_query, one_key)
         largest = max(map(abs, terms))
         alignment = len(terms) * Fraction(2) ** (3 - (align_width or 27)) * largest
@@ -125,7 +126,7 @@ def test_long_sums_keep_the_bound():
     rng = np.random.default_rng(SEED)
     query, key = pairs("gaussian", fmt, rng, (4, 500, 3))
     scores = dot_products(query, key, format="fp16", align_width=23)
-    for one_query, one_key, wide in zip(query, key, scores.wide):
+    for one_query, one_key, wide in zip(query, key, scores.wide, strict=False):
         terms = exact_terms(fmt, one_query, one_key)
         result = Fraction(float(floats.to_float64(FP32, wide)))
         alignment = len(terms) * Fraction(2) ** (3 - 23) * max(map(abs, terms))

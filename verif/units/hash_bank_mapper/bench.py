@@ -89,4 +89,4 @@ class HashBankMapperBench(Bench):
         """One integer a beat from ``(array [beats, n_indices], bits)`` pairs, the first in the lowest bits."""
         n = self.parameters.n_indices
         rows = zip(*(pack(array, width) for array, width in fields), strict=True)
-        return [join(*((value, width * n) for value, (_, width) in zip(row, fields))) for row in rows]
+        return [join(*((value, width * n) for value, (_, width) in zip(row, fields, strict=False))) for row in rows]

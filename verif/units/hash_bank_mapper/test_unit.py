@@ -59,7 +59,7 @@ def test_constant_products():
     for width, multiplier in [(1, 1), (3, 5), (6, 0), (6, 63), (8, 159), (8, 201), (12, 2531)]:
         block = ConstantModularMultiplier(width=width, multiplier=multiplier)
 
-        async def testbench(ctx):
+        async def testbench(ctx, block=block, width=width, multiplier=multiplier):
             for operand in range(1 << width) if width < 8 else rng.integers(0, 1 << width, 100).tolist():
                 ctx.set(block.multiplicand, operand)
                 assert ctx.get(block.product) == operand * multiplier % (1 << width)
@@ -74,7 +74,7 @@ def test_variable_products():
     for width in (1, 2, 4):
         block = ModularMultiplier(width=width)
 
-        async def testbench(ctx):
+        async def testbench(ctx, block=block, width=width):
             for left in range(1 << width):
                 for right in range(1 << width):
                     ctx.set(block.multiplicand, left)

@@ -130,7 +130,7 @@ def output_cases(workload):
     """Query, key, value of a step, the mask of the step before, and the attention output under it."""
     qkv, outputs = entry(workload, "A_qkv", "A_O_ref")
     mask = masks(workload, "A_mask")[:, THETA_OF_OUTPUT]
-    for (earlier, later), expected in zip(PAIRS_OF_OUTPUT, outputs):
+    for (earlier, later), expected in zip(PAIRS_OF_OUTPUT, outputs, strict=False):
         yield *qkv[later], mask[earlier], expected
 
 

@@ -206,10 +206,10 @@ def count_bins(elements, enable, lengths, gamma, epsilon, found, p):
 def pack_rows(p, values, enable, lengths):
     """Beats of rows ``[rows, n_slots * n_lanes]``, of which the first ``lengths`` beats are sent."""
     beats = []
-    for row, chosen, length in zip(values, enable, lengths):
+    for row, chosen, length in zip(values, enable, lengths, strict=False):
         words = pack(row.reshape(-1, p.n_lanes)[:length], FP16.width)
         bits = pack(chosen.reshape(-1, p.n_lanes)[:length].astype(np.int64), 1)
-        for beat, (word, bit) in enumerate(zip(words, bits), start=1):
+        for beat, (word, bit) in enumerate(zip(words, bits, strict=False), start=1):
             beats.append(join((word, FP16.width * p.n_lanes), (bit, p.n_lanes), (beat == length, 1)))
     return beats
 

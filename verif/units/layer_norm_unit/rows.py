@@ -77,8 +77,8 @@ def search(rounds, seed):
                 if missing:
                     hit = np.flatnonzero(shows(values, enable, epsilon, name, *how))[:missing]
                     rows += [(values[row], enable[row], epsilon, index) for row in hit]
-    columns = zip(*(row for rows in found.values() for row in rows))
-    return dict(zip(("values", "enable", "epsilon", "shown"), map(np.array, columns)))
+    columns = zip(*(row for rows in found.values() for row in rows), strict=False)
+    return dict(zip(("values", "enable", "epsilon", "shown"), map(np.array, columns), strict=False))
 
 
 def main():

@@ -188,10 +188,10 @@ def count_bins(scores, enable, lengths, found, factor, theta, p):
 def pack_scores(p, scores, enable, lengths, factor, rng):
     """Beats of rows ``[rows, n_slots * n_banks]``, of which the first ``lengths`` beats are sent."""
     beats = []
-    for row, elements, length, row_factor in zip(scores, enable, lengths, factor):
+    for row, elements, length, row_factor in zip(scores, enable, lengths, factor, strict=False):
         words = pack(row.reshape(-1, p.n_banks)[:length], FP16.width)
         bits = pack(elements.reshape(-1, p.n_banks)[:length].astype(np.int64), 1)
-        for beat, (word, bit) in enumerate(zip(words, bits), start=1):
+        for beat, (word, bit) in enumerate(zip(words, bits, strict=False), start=1):
             last = beat == length
             given = row_factor if last else rng.integers(1 << 16)
             beats.append(join((word, FP16.width * p.n_banks), (bit, p.n_banks), (last, 1), (given, 16)))
@@ -201,7 +201,7 @@ def pack_scores(p, scores, enable, lengths, factor, rng):
 def pack_probabilities(p, found, enable, lengths):
     """Beats of the results of such rows, with the mass up to each beat."""
     beats = []
-    for values, keep, elements, length in zip(found.values, found.keep, enable, lengths):
+    for values, keep, elements, length in zip(found.values, found.keep, enable, lengths, strict=False):
         values, keep, elements = (array.reshape(-1, p.n_banks)[:length] for array in (values, keep, elements))
         so_far = np.arange(length)[:, None] >= np.arange(length)
         masses = retained_mass(values.reshape(1, -1), (so_far[:, :, None] & keep).reshape(length, -1))

@@ -12,11 +12,11 @@ from golden.spec import softmax_unit as spec
 from golden.spec.formats import FP16
 from golden.spec.tables import LinearTable
 from golden.units.softmax_unit import (
+    at_least_theta,
     decode_scale,
     encode_scale,
     retained_mass,
     softmax,
-    at_least_theta,
     truncated_product,
 )
 

@@ -58,7 +58,9 @@ def test_masks_of_real_heads(heads):
     flips = []
     for index, scores, scale in found:
         exact, near = exact_head(*arrays["A_qkv"][index][:2])
-        for theta, packed, recorded in zip(arrays["A_theta"], arrays["A_mask"][index], arrays["A_fp16_flips"][index]):
+        for theta, packed, recorded in zip(
+            arrays["A_theta"], arrays["A_mask"][index], arrays["A_fp16_flips"][index], strict=False
+        ):
             mask = np.unpackbits(packed, axis=-1, bitorder="little").astype(bool)
             keep = softmax(scores, np.ones(scores.shape, bool), scale, from_float64(FP16, theta)).keep
             differs = keep != mask

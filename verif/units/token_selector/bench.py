@@ -264,7 +264,7 @@ class TokenSelectorBench(Bench):
             costs[-1] += 1 if mask[-(len(mask) - (p.n_words - 1) * p.word_tokens) :].any() else 0
         arrivals = self._closing_beats(len(masks))
         done = 0
-        for arrival, following, cost in zip(arrivals, [*arrivals[1:], arrivals[-1] + spare], costs):
+        for arrival, following, cost in zip(arrivals, [*arrivals[1:], arrivals[-1] + spare], costs, strict=False):
             taken = max(arrival, done)
             if taken + spare > following:
                 return False

@@ -13,7 +13,7 @@ from verif.units.token_selector.bench import TokenSelectorBench
 
 NAMES = ("width", "height", "channels", "patch", "n_values", "channel_order")
 SIZES = [
-    dict(zip(NAMES, (*latent, n_values, order)))
+    dict(zip(NAMES, (*latent, n_values, order), strict=False))
     for latent, n_values, order in product(
         [(1, 1, 1, 1), (7, 5, 3, 2), (4, 9, 1, 4), (6, 3, 2, 5)], [1, 3, 8, 13, 30, 64, 200], ["inner", "outer"]
     )

@@ -284,7 +284,7 @@ class VectorUnitBench(Bench):
         for name, field in fields.items():
             word = (field << fmt.fraction_width) + fraction[name] | fmt.sign_bit * rng.integers(0, 2, shape)
             getattr(commands, name)[:] = word
-        for name, words in zip("abc", fused_ties(fmt, rng, commands.a[4:].size)):
+        for name, words in zip("abc", fused_ties(fmt, rng, commands.a[4:].size), strict=False):
             getattr(commands, name)[4:] = words.reshape(commands.a[4:].shape)
         commands.operation[:] = VectorOp.FMA
         return commands

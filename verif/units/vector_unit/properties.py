@@ -51,7 +51,7 @@ def banks(c, block):
             bits = [Signal(name=f"bit_{engine}_{lane}_{row}", reset_less=True) for row in range(block.bank_depth)]
             known = [Signal(name=f"known_{engine}_{lane}_{row}") for row in range(block.bank_depth)]
             value, is_known = Const(0, 1), Const(0, 1)
-            for row, (bit, is_set) in enumerate(zip(bits, known)):
+            for row, (bit, is_set) in enumerate(zip(bits, known, strict=False)):
                 writes = block.command.valid & block.command.ready & ~reads & works & command.lane_enable[engine][lane]
                 with m.If(writes & (address == row)):
                     m.d.sync += [bit.eq(command.a[engine][lane][0]), is_set.eq(1)]
