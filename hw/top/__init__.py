@@ -1,1 +1,1 @@
-"""The core: blocks put together under commands."""
+"""The core: blocks under a command controller."""

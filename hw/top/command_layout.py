@@ -1,4 +1,4 @@
-"""How a command lies on its stream: the layout of the one definition in golden.spec.commands."""
+"""Layout of a command on its stream, from the definition in golden.spec.commands."""
 
 from amaranth.lib import data
 

@@ -23,19 +23,19 @@ __all__ = ["Core"]
 
 
 class Core(Block):
-    """Runs sparse attention and dense layers on N banks: commands in, tiles in and out, all else inside.
+    """Runs sparse attention and dense layers on N banks: a command stream, a load and a store stream.
 
-    N dot-product units with a weight bank each (WMEM) share the rows of IMEM; their scores, and the probabilities made
-    of them, lie in N banks (OMEM); N SIMD engines have the value rows in banks of their own. docs/commands.md says
-    what the commands do and where data lie. The results are those of one command after the other; units work at the
-    same time, row by row, where commands follow on each other's rows
+    N dot-product units with a weight bank each (WMEM) share the rows of IMEM; their scores, and the probabilities
+    computed from them, are in N banks (OMEM); N SIMD engines have banks of value rows. docs/commands.md defines the
+    commands and the layout of data. The results are those of one command after the other; units work in
+    parallel, row by row, where a command reads the rows of the one before
     (:class:`hw.top.controller.chaining.ChainingChecker`).
 
     Members: ``commands``, one command a beat; ``load``, beats of W elements that LOAD and CTR take, and ``store``,
     those that STORE sends, W = max(n_banks, 2 * n_lanes, simd_lanes), ``last`` with the last one of a command;
     ``error`` and ``error_command``, see :class:`hw.top.controller.controller.Controller`; ``busy``, which units work.
 
-    Defined by :func:`golden.core.core.Core`. It is DiSC's core (section IV, figure 11); run-ahead, kept mass, the
+    Defined by :func:`golden.core.core.Core`. It is DiSC's core (section IV, figure 11); run-ahead, retained mass, the
     chains and the addresses of the hash are this project's.
     """
 
@@ -111,7 +111,7 @@ class Core(Block):
         ]
 
     def _selected(self, m, memory):
-        """Whether load and store mean this memory."""
+        """Whether load and store access this memory."""
         selected = Signal(name=f"load_store_{memory.name.lower()}")
         m.d.comb += selected.eq(self._load_store.which == memory)
         return selected
@@ -186,7 +186,7 @@ class Core(Block):
             ]
 
     def _masses(self, m, softmax):
-        """What each row kept of its probabilities."""
+        """The retained mass of each row."""
         load_store = self._load_store
         loads = Signal(name="loads_mass")
         peeks = Signal(name="stores_mass")
@@ -204,7 +204,7 @@ class Core(Block):
         ]
 
     def _banks(self, m, array, vector):
-        """What load writes into the units' own banks, and projected values on their way to the engines."""
+        """Writes of LOAD to the units' banks, and projected values to the engines' banks."""
         load_store = self._load_store
         for port, item in ((array.weight_write, Memory.WEIGHTS), (vector.word_write, Memory.VALUES)):
             m.d.comb += [
@@ -216,7 +216,7 @@ class Core(Block):
         connect(m, array.value_write, vector.value_write)
 
     def _count(self, m, array, vector):
-        """The counters, and the store's way to them."""
+        """The counters, and their path to the store stream."""
         controller, load_store = self._controller, self._load_store
         m.submodules.counters = counters = CoreCounters()
         is_sddmm = controller.command[Unit.ARRAY].opcode == Opcode.SDDMM

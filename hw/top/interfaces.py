@@ -1,4 +1,4 @@
-"""What the parts of the core send each other: interfaces, and the layouts of their words."""
+"""Interfaces between the parts of the core, and the layouts of their words."""
 
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, Signature
@@ -29,16 +29,16 @@ def address_width(depth):
 
 
 class UnitControl(Signature):
-    """How a unit is told what to do, and says how far it is; as seen by who controls it."""
+    """Control and progress of a unit, as seen by the controller."""
 
     members_doc = {
         "token": "write one entry of the token list; not while a gated command runs",
         "start": "begin with the command; only while idle",
         "n_active": "constant from start to done: rows of the command",
-        "limit": "rows whose operands are there; only grows during a command; PROJECT does not look at it",
+        "limit": "rows whose operands are valid; only grows during a command; ignored by PROJECT",
         "command": "constant from start to done",
-        "rows_done": "rows that are written, from 0 at start",
-        "done": "all is written; idle from the next clock on",
+        "rows_done": "number of rows written, 0 at start",
+        "done": "everything is written; idle from the next clock on",
     }
 
     def __init__(self, max_tokens):
@@ -57,7 +57,7 @@ class UnitControl(Signature):
 
 
 class ReadPort(Signature):
-    """Reads that may have to wait, as seen by the reader: the words come in the order of their addresses."""
+    """Arbitrated reads, as seen by the reader: the words come in the order of their addresses."""
 
     members_doc = {"address": "word to read", "word": "the word, any time after its address"}
 
@@ -66,7 +66,7 @@ class ReadPort(Signature):
 
 
 class BankReadPort(Signature):
-    """Reads of n_banks memories, as seen by the reader: words come a clock later, and stay until the next read."""
+    """Reads of n_banks memories, as seen by the reader: words come a clock later and hold until the next read."""
 
     members_doc = {
         "enable": "banks to read",
@@ -85,7 +85,7 @@ class BankReadPort(Signature):
 
 
 def token_write(max_tokens):
-    """One entry of the token list on its way to every copy of it: ``row`` becomes entry ``address``."""
+    """A write to every copy of the token list: ``row`` becomes entry ``address``."""
     width = address_width(max_tokens)
     return data.StructLayout({"write": 1, "address": width, "row": width})
 
@@ -101,7 +101,7 @@ def mask_read(p):
 
 
 def imem_write(p):
-    """A word of IMEM, of which only the enabled parts are written: part i has elements i * row_part and following."""
+    """A write to IMEM with one enable for each part: part i has the elements from i * row_part on."""
     return data.StructLayout(
         {
             "address": address_width(p.imem_depth),
@@ -112,13 +112,13 @@ def imem_write(p):
 
 
 def score_write(n_banks, depth):
-    """A word for each bank of scores or probabilities, each at an address of its own; always taken."""
+    """A word for each bank of scores or probabilities, each at its own address; always taken."""
     word = {"valid": 1, "address": address_width(depth), "value": FP16.width}
     return data.ArrayLayout(data.StructLayout(word), n_banks)
 
 
 def lane_write(p, depth, n_lanes):
-    """One element for every bank, all at one word and lane, as the dot-product array's ``weight_lane`` takes it."""
+    """One element for every bank, all at the same word and lane, as for the dot-product array's ``weight_lane``."""
     return data.StructLayout(
         {
             "elements": data.ArrayLayout(FP16.width, p.n_banks),

@@ -1,4 +1,4 @@
-"""The base of the parts of the core, which take those of its parameters that they use."""
+"""Base of the parts of the core, which take only those of its parameters that they use."""
 
 from golden.spec.sizes import (
     Banks,
@@ -44,9 +44,9 @@ __all__ = [
 
 
 class CorePart(Block):
-    """A part of the core: its parameters have the names that they have in the core."""
+    """A part of the core: its parameters have the same names as in the core."""
 
     @classmethod
     def for_core(cls, parameters):
-        """The part that goes with the parameters of the core, or of a larger part of it."""
+        """The part for the parameters of the core, or of a larger part of it."""
         return cls(**{name: getattr(parameters, name) for name in cls.Parameters.__dataclass_fields__})

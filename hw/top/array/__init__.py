@@ -1,1 +1,1 @@
-"""The parts of the array path: what feeds the dot-product units, and what becomes of their scores."""
+"""The parts of the array path: operand feeders of the dot-product units, and writers of their results."""

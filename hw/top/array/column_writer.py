@@ -1,4 +1,4 @@
-"""ColumnWriter: turns groups of rows into columns through the aligner, on their way into banks of keys or values."""
+"""ColumnWriter: transposes groups of rows through the aligner and writes the columns to banks of keys or values."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class ColumnWriter(CorePart):
 
     Column u of the tile of slot a and group s is element e = s * n_banks + u of the rows at slot a, one for every bank:
     lane e mod L of word ``destination + (e // L) * slots + a``, where L is n_lanes for keys and simd_lanes for values.
-    Elements behind the last whole word that PROJECT writes are dropped. One column a clock.
+    Elements beyond the last word that PROJECT writes are dropped. One column a clock.
     """
 
     Parameters = ColumnWriterParameters
@@ -33,7 +33,7 @@ class ColumnWriter(CorePart):
     members_doc = {
         "start": "begin with slot 0; the aligner must be empty",
         "plan": "constant from the clock after start until finished",
-        "destination": "constant like the plan, and at start: where the banks' matrix begins",
+        "destination": "constant like the plan, and at start: first word of the matrix in the banks",
         "groups": "rows of the tiles",
         "keys": "an element for every weight bank",
         "values": "an element for every engine's bank",
@@ -56,7 +56,7 @@ class ColumnWriter(CorePart):
         m = Module()
         m.submodules.aligner = aligner = DataAligner(n=self.n_banks, width=FP16.width)
         columns = aligner.columns
-        is_used = Signal()  # the column is not behind the last whole word
+        is_used = Signal()  # the column is not beyond the last word
         taken = Signal()
         address, lane = self._walk(m, taken, is_used)
         m.d.comb += [
@@ -76,7 +76,7 @@ class ColumnWriter(CorePart):
         return m
 
     def _walk(self, m, taken, is_used):
-        """Where the next column goes: a slot's elements word by word, then the next slot."""
+        """Address and lane of the next column: word by word within a slot, then the next slot."""
         plan = self.plan
         width = max(len(self.keys.payload.address), len(self.values.payload.address))
         first, address = (Signal(width, name=name, reset_less=True) for name in ("first", "address"))

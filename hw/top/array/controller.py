@@ -32,21 +32,21 @@ class ArrayControllerParameters(OmemDepth, VmemDepth, ImemDepth, RunAhead, Array
 
 
 class ArrayController(CorePart):
-    """Executes MATMUL, SDDMM and PROJECT, one command after the other, on a sampled array of n_banks units.
+    """Executes MATMUL, SDDMM and PROJECT, one command after the other, on a dot-product array of n_banks units.
 
-    What a unit multiplies a row with is in its weight bank, beats of n_lanes elements: beat i of slot a at word
-    ``bank_address + i * slots + a``; a bias is the lane 0 of one more beat. Units take b beats a score, without a
-    bubble, and a row takes a clock for each of its words at least.
+    Weights and keys are in the units' weight banks, beats of n_lanes elements: beat i of slot a at word
+    ``bank_address + i * slots + a``; a bias is in lane 0 of one more beat. A score takes b beats, without a bubble, and
+    a row takes at least one clock for each of its words.
 
     * MATMUL: column c is slot c // n_banks of unit c % n_banks. A row is written into IMEM in groups of n_banks
-      elements; those behind the last column are +0, and what lies behind the last group stays as it is.
-    * SDDMM: each unit works through its part of the row's mask and writes its scores to its own bank, from
+      elements; elements beyond the last column are +0, words beyond the last group are not written.
+    * SDDMM: each unit scans its part of the row's mask and writes its scores to its own bank, from
       ``destination`` on, in the order of their rows, those of a row by rising slot.
     * PROJECT: the product of all rows in the order of the hash (:class:`~hw.top.array.hash_order.HashOrder`), group by
       group through the aligner into the weight banks, as keys, or to the engines' banks, as values.
 
-    ``weight_write`` is always taken. ``counters`` are what one clock adds: beats and waiting units are late by two
-    clocks, and scores by one; ``rows`` are rows that the array has done, in PROJECT those of each group. Rows of MATMUL
+    ``weight_write`` is always taken. ``counters`` are the increments of one clock: beats and waiting units delayed by
+    two clocks, scores by one; ``rows`` are rows completed by the array, in PROJECT one for each group. Rows of MATMUL
     and SDDMM are done when they are written; those of PROJECT all at the end.
 
     Defined by :mod:`golden.core.array`.
@@ -61,7 +61,7 @@ class ArrayController(CorePart):
         "score_write": "SDDMM: one score a bank, always taken",
         "value_write": "PROJECT: an element for every engine's bank",
         "weight_write": "a word for one weight bank; only while idle",
-        "counters": "what the units do, scores that are written, rows that are done",
+        "counters": "activity of the units, scores written, rows done",
     }
 
     def prepare(self):
@@ -120,7 +120,7 @@ class ArrayController(CorePart):
         return m
 
     def _items(self, m, starts_project):
-        """Rows of the loop, or groups of rows in the order of the hash, for those who need to know of them."""
+        """Rows, or groups of rows in hash order, forked to all consumers."""
         p, plan = self.parameters, self._plan
         m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
         m.submodules.order = order = HashOrder.for_core(p)
@@ -149,7 +149,7 @@ class ArrayController(CorePart):
         return fork.sink
 
     def _feed(self, m, items):
-        """Queries and masks of everything that is not empty."""
+        """Queries and masks of all non-empty items."""
         p, plan, array = self.parameters, self._plan, self._array
         m.submodules.queries = queries = QueryFeeder.for_core(p)
         m.submodules.masks = masks = MaskFeeder.for_core(p)
@@ -172,7 +172,7 @@ class ArrayController(CorePart):
         connect(m, masks.bitmap, array.mask)
 
     def _collect(self, m, items):
-        """Scores of a group, and where it belongs: that waits in a queue for them."""
+        """Scores of a group, and its destination, which waits in a queue for them."""
         p, plan, array = self.parameters, self._plan, self._array
         m.submodules.collector = collector = GroupCollector.for_core(p)
         m.submodules.placing = placing = RowAddressGenerator(
@@ -180,7 +180,7 @@ class ArrayController(CorePart):
         )
         place = placing.placed.payload.places[0]
         item = data.View(item_layout(self.parameters), items.payload)
-        # As many as there may be in the array, and some for the way into it.
+        # As many as the array can hold, and some for those on their way to it.
         m.submodules.waiting = waiting = StreamQueue(
             width=max(len(place), len(items.payload)), depth=(1 << array.parameters.row_width) + 4, storage="memory"
         )
@@ -210,7 +210,7 @@ class ArrayController(CorePart):
         return collector
 
     def _put(self, m, collector, starts_project):
-        """Groups into IMEM, or through the aligner into the banks; returns when the latter are complete."""
+        """Groups to IMEM, or through the aligner to the banks; returns the condition that the latter are complete."""
         plan = self._plan
         m.submodules.writer = writer = ColumnWriter.for_core(self.parameters)
         group = collector.groups.payload
@@ -264,7 +264,7 @@ class ArrayController(CorePart):
         return written
 
     def _follow(self, m, collector, finished):
-        """Rows that are written, until they are all; by then the array has reported each of them, and is empty."""
+        """Count the rows written; when all are, the array has reported each of them and is empty."""
         array, plan = self._array, self._plan
         n_done = Signal.like(self.control.rows_done, name="n_done")
         is_running = Signal()
@@ -292,7 +292,7 @@ class ArrayController(CorePart):
                 m.d.sync += is_running.eq(0)
 
     def _count(self, m, scores):
-        """Numbers of units, in registers because they take some adding."""
+        """Registered counts of units."""
         activity = self._array.activity
         for name, bits in (*((name, activity[name]) for name in activity.shape().members), ("scores", scores)):
             port = self.counters[name]

@@ -1,4 +1,4 @@
-"""GroupCollector: joins what the units computed of the same group of columns."""
+"""GroupCollector: joins the units' scores of the same group of columns."""
 
 from dataclasses import dataclass
 
@@ -21,10 +21,10 @@ class GroupCollectorParameters(ImemDepth, ArrayPlanParameters):
 
 
 class GroupCollector(CorePart):
-    """A group has one element a unit, in columns beyond the last one +0; groups follow each other as rows do.
+    """A group has one element a unit, +0 beyond the last column; groups are in row order.
 
     MATMUL: for each of ``places`` the groups of a row, each with the word of IMEM and its position there. PROJECT: one
-    group for each of ``items``, of zeros if it is empty. A group a clock; it is offered in the clock after its last
+    group for each of ``items``, of zeros if it is empty. One group a clock; it is offered in the clock after its last
     score, and two of them may wait. Which scores it needs is known a clock before, so that they are taken without
     delay: that holds up the units.
     """
@@ -36,7 +36,7 @@ class GroupCollector(CorePart):
         "plan": "constant while there is something to do",
         "places": "MATMUL: the first word of each row that is written",
         "items": "PROJECT: groups, in the order of their scores",
-        "groups": "elements, where they belong, and whether they are the row's last ones",
+        "groups": "elements, their destination, and whether they are the row's last ones",
     }
 
     @staticmethod
@@ -70,7 +70,7 @@ class GroupCollector(CorePart):
         counted = Signal.like(item.group, name="counted")  # group of a row that is written
         group = Signal.like(counted, name="group")
         ends_row = Signal()
-        # The next group: its units, of whom a score belongs to it, and where it belongs.
+        # The next group: which units have a score for it, and its destination.
         place = data.StructLayout({name: layout[name].shape for name in ("address", "position", "ends_row")})
         next_one = Signal(place, name="next_place", reset_less=True)
         wants = Signal(self.n_banks, reset_less=True)

@@ -1,4 +1,4 @@
-"""HashOrder: the groups of rows in the order in which PROJECT makes them, so that tiles of them belong to all banks."""
+"""HashOrder: the order of PROJECT's groups of rows, such that each tile has one row for every bank."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
@@ -15,11 +15,11 @@ __all__ = ["HashOrder"]
 class HashOrder(CorePart):
     """For each slot a, for each group of columns, for each bank v: the row that belongs to slot a of bank v.
 
-    The mapper's indices have as many bits as the largest number of rows needs. Of fewer rows, n rounded up to w bits,
-    the slot goes in, and the row comes out, shifted to the left: ``(j << s) * k = (j * k mod 2**w) << s`` modulo
-    ``2**(w + s)``. Items are empty for rows from ``n_rows`` on, and for groups that are all pad.
+    The mapper's indices have as many bits as the largest number of rows needs. With fewer rows, n rounded up to w bits,
+    the slot and the resulting row are shifted left by the difference s: ``(j << s) * k = (j * k mod 2**w) << s`` modulo
+    ``2**(w + s)``. Items are empty for rows from ``n_rows`` on, and for groups of padding only.
 
-    One item a clock, after the mapper knows the inverse of the multiplier. Source of the order: DiSC, figure 16.
+    One item a clock, once the mapper has the inverse of the multiplier. Source of the order: DiSC, figure 16.
     """
 
     Parameters = ArrayPlanParameters

@@ -1,4 +1,4 @@
-"""MaskFeeder: tells the dot-product units with which of their keys or columns a row, or a group of it, goes."""
+"""MaskFeeder: selects the keys or columns of the dot-product units for a row or a group of it."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -12,9 +12,9 @@ __all__ = ["MaskFeeder"]
 
 
 class MaskFeeder(CorePart):
-    """SDDMM: the row's mask, without slots that have no keys. MATMUL: all columns. PROJECT: those of one group.
+    """SDDMM: the row's mask, limited to slots with keys. MATMUL: all columns. PROJECT: those of one group.
 
-    One row or group a clock; nothing is sent for what is empty.
+    One row or group a clock; nothing is sent for empty items.
     """
 
     Parameters = ArrayPlanParameters

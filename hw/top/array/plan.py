@@ -1,4 +1,4 @@
-"""ArrayPlan: what follows from a command of the array, once for all of its rows."""
+"""ArrayPlan: constants of a command of the array, decoded once for all of its rows."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ __all__ = ["ArrayPlan", "ArrayPlanParameters", "group_width", "item_layout", "pl
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayPlanParameters(WmemDepth, RowDim, HeadDim, SimdLanes, Lanes, KeyMask):
-    """What the plan follows from."""
+    """The parameters of the plan."""
 
 
 def group_width(p):
@@ -29,28 +29,28 @@ def group_width(p):
 
 
 def item_layout(p):
-    """What the array does next: a row, or of a row one group; is_empty, if there is no such row or no such column."""
+    """Work item of the array: a row, or one group of a row; is_empty if the row or its columns do not exist."""
     return data.StructLayout({"row": address_width(p.max_tokens), "group": group_width(p), "is_empty": 1})
 
 
 def query_layout(p):
-    """The part of the plan that says where a row and its bias end."""
+    """The part of the plan that defines the end of a row and of its bias."""
     n_beats = p.query_beats
     return data.StructLayout(
         {
-            "last_word": range(max(2, words_for(p.max_dim, p.row_word))),  # words a row, less one
+            "last_word": range(max(2, words_for(p.max_dim, p.row_word))),  # words a row, minus one
             "elements": n_beats * p.n_lanes - 1,  # those of the last word that belong to the row, from 1 on
             "last": n_beats,  # the last word's beat that ends the dot product
             "bias": n_beats - 1,  # the last word's beat that is the bias, from 1 on
-            "bias_follows": 1,  # the bias needs a transfer of its own
+            "bias_follows": 1,  # the bias is a transfer of its own
         }
     )
 
 
 def plan_layout(p):
-    """The plan; fields of several bits that are not numbers have one bit an element, beat, slot or unit.
+    """The plan; fields of several bits that are not numbers have one bit for each element, beat, slot or unit.
 
-    Of these fields bits that would be constant are left out: what is said of all but the first or the last one.
+    Constant bits of these fields (of the first or the last item) are omitted.
     """
     wmem_width = address_width(p.wmem_depth)
     slot_width = ceil_log2(p.key_slots)
@@ -69,9 +69,9 @@ def plan_layout(p):
             ),
             "columns": data.StructLayout(
                 {
-                    "full": p.array_slots,  # slots that all units have
-                    "partial": p.array_slots,  # the slot behind them, which only some units have
-                    "units": p.n_banks - 1,  # those units, among all but the last
+                    "full": p.array_slots,  # slots used by all units
+                    "partial": p.array_slots,  # the next slot, used by some units only
+                    "units": p.n_banks - 1,  # those units, the last one omitted
                     "n_full": group_width(p),
                     "last": group_width(p),  # last group with columns
                 }
@@ -80,24 +80,21 @@ def plan_layout(p):
             "hash": data.StructLayout(
                 {
                     "last_slot": slot_width,
-                    "shift": range(slot_width + 1),  # bits that a hashed index has less than the largest one
+                    "shift": range(slot_width + 1),  # width of the largest hashed index minus that of this one
                 }
             ),
-            "last_chunk": range(max(2, p.max_head_dim)),  # words of each key or value that are written, less one
+            "last_chunk": range(max(2, p.max_head_dim)),  # words of each key or value, minus one
             "last_lane": ceil_log2(max(p.n_lanes, p.simd_lanes)),
         }
     )
 
 
 class ArrayPlan(CorePart):
-    """Registers that hold the plan in the clock after the command, and as long as it stays."""
+    """Registers with the plan, valid from the clock after the command on."""
 
     Parameters = ArrayPlanParameters
     latency = 1
-    members_doc = {
-        "command": "MATMUL, SDDMM or PROJECT, or anything while there is none",
-        "plan": "what follows from it",
-    }
+    members_doc = {"command": "MATMUL, SDDMM or PROJECT, or anything while there is none", "plan": "the decoded plan"}
 
     @staticmethod
     def members(p):
@@ -116,7 +113,7 @@ class ArrayPlan(CorePart):
         return m
 
     def _keep(self, m, found, kept, name=""):
-        """A register for each field; only what says which command it is needs a defined value from the beginning."""
+        """A register for each field; only those that identify the command need a reset value."""
         for field in found.shape().members:
             if isinstance(found[field], data.View):
                 self._keep(m, found[field], kept[field], f"{name}{field}_")
@@ -126,7 +123,7 @@ class ArrayPlan(CorePart):
             m.d.comb += kept[field].eq(register)
 
     def _less_one(self, m, name):
-        """A size of the command, less one."""
+        """A size of the command, minus one."""
         value = Signal(16, name=f"{name}_less_one")
         m.d.comb += value.eq(self.command[name] - 1)
         return value
@@ -141,13 +138,13 @@ class ArrayPlan(CorePart):
         ]
 
     def _query(self, m):
-        """Where a row and its bias end."""
+        """The end of a row and of its bias."""
         p, query = self.parameters, self._next.query
         last_element = self._less_one(m, "n_in")
         word_log2, lanes_log2 = ceil_log2(p.row_word), ceil_log2(p.n_lanes)
         in_word = last_element[:word_log2]
         ends = Cat(in_word[lanes_log2:] == beat for beat in range(len(query.last)))
-        behind = Cat(0, ends)  # the beat after the end, which may be in the next word
+        behind = Cat(0, ends)  # the beat after the last one, possibly in the next word
         has_bias = (self.command.flags & FLAGS["bias"]).any()
         with_bias = has_bias.replicate(len(ends))
         m.d.comb += [
@@ -184,7 +181,7 @@ class ArrayPlan(CorePart):
         ]
 
     def _projection(self, m):
-        """What is written into banks: whole words of each slot, also where they are longer than the row."""
+        """Writes to banks: whole words of each slot, padded beyond the row."""
         p, plan, column = self.parameters, self._next, self._last_column
         logs = [ceil_log2(lanes) for lanes in (p.n_lanes, p.simd_lanes)]
         pad, chunk = Signal.like(plan.last_lane, name="pad"), Signal(16, name="chunk")

@@ -23,8 +23,8 @@ class QueryFeederParameters(RowDim, Tokens, ImemWord):
 class QueryFeeder(CorePart):
     """One word of a row is one transfer of query beats; zeros follow the row's elements.
 
-    With a bias, one more beat has 1 in lane 0 and zeros elsewhere. It shares the last word's transfer where there is
-    room for it, and else follows as a transfer of its own. A word a clock, so that a row of one word takes one clock.
+    With a bias, one more beat has 1 in lane 0 and zeros elsewhere. It shares the last word's transfer if there is
+    space, else it is a transfer of its own. A word a clock, so that a row of one word takes one clock.
     The first transfer comes ``latency`` clocks after its row, if the word is there in the clock after its address.
     """
 
@@ -32,9 +32,9 @@ class QueryFeeder(CorePart):
     latency = RowAddressGenerator.latency + 1
     members_doc = {
         "rows": "rows to be read",
-        "source": "constant while there are rows: where the matrix is in IMEM",
+        "source": "constant while there are rows: first word of the matrix in IMEM",
         "stride": "constant while there are rows: words from row to row",
-        "plan": "constant while there are rows: where a row ends",
+        "plan": "constant while there are rows: end of a row",
         "imem": "words of the rows",
         "query": "beats, and which one of them ends the row",
     }
@@ -81,10 +81,10 @@ class QueryFeeder(CorePart):
             m.d.sync += index.eq(Mux(ends_row, 0, index + 1))
 
     def _answer(self, m):
-        """Beats of the words that come, and of the bias."""
+        """Beats of the words that arrive, and of the bias."""
         plan, query = self.plan, self.query.payload
         number = Signal.like(plan.last_word, name="number")
-        is_bias = Signal()  # the bias of the row before is a transfer of its own
+        is_bias = Signal()  # this transfer is the bias of the row before
         is_last, taken = Signal(), Signal()
         m.d.comb += [
             is_last.eq(number == plan.last_word),

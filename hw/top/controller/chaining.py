@@ -1,4 +1,4 @@
-"""ChainingChecker: whether a command may begin while earlier ones still work, and on whose rows it then waits."""
+"""ChainingChecker: whether a command may start while earlier ones are running."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
@@ -39,22 +39,22 @@ def _chained(memory, is_written):
 
 
 class ChainingChecker(Block):
-    """Commands that work at the same time are a chain: each reads, row by row, what the one before it writes.
+    """Concurrent commands form a chain: each one reads, row by row, what the one before it writes.
 
     A command may join if it processes the same rows as the one before and reads its result (the operands that the
     command table calls chained), and if what it writes is neither read nor written by any other command of the chain,
     nor its second operand written. Ranges of IMEM are taken together, from the first to the last word that the chain
-    reads, and that it writes; so now and then a command waits without need.
+    reads, and that it writes; so the check is conservative.
     """
 
     members_doc = {
-        "command": "the command that asks",
+        "command": "the command to be issued",
         "source_extent": "words of IMEM that it reads as rows",
         "source_2_extent": "words of IMEM that it reads as second operands",
         "destination_extent": "words of IMEM that it writes",
-        "tokens_ascending": "no row comes twice in the token list",
-        "begin": "the command begins, and the core was idle",
-        "join": "the command begins, and joins the chain",
+        "tokens_ascending": "the token list is strictly ascending",
+        "begin": "the command starts, and the core was idle",
+        "join": "the command starts and joins the chain",
         **{f"{memory}_in_use": f"a command at work uses the {memory}" for memory in REUSED},
         "fits": "the command may join, as far as its rows and its words are concerned",
     }
@@ -92,7 +92,7 @@ class ChainingChecker(Block):
             & (((previous.flags ^ command.flags) & gated) == 0)
             & (((command.flags & gated) == 0) | self.tokens_ascending)
         )
-        # What users of a memory read may be overwritten only when they are done.
+        # A memory may be overwritten only when the commands that read it are done.
         overwrites = any_term(
             self._decoder.any_of(_writers(memory)) & getattr(self, f"{memory}_in_use") for memory in REUSED
         )
@@ -108,7 +108,7 @@ class ChainingChecker(Block):
         return m
 
     def _reads_result(self, memory):
-        """The command takes rows of a memory, the one before hands them over, and these lie where the command reads."""
+        """The command reads the rows of a memory that the command before hands over, at the same location."""
         terms = []
         for result, giving in _chained(memory, is_written=True):
             for source, taking in _chained(memory, is_written=False):
@@ -123,7 +123,7 @@ class ChainingChecker(Block):
         return any_term(terms)
 
     def _hull(self, m, name, extent):
-        """All words that the chain reads, or writes, from the first to the last one."""
+        """The enclosing range of all words that the chain reads, or writes."""
         hull = Signal(EXTENT, name=f"{name}_words")
         with m.If(self.begin):
             m.d.sync += hull.eq(extent)

@@ -1,4 +1,4 @@
-"""CommandChecker: whether a command can be executed, and which words of IMEM it touches."""
+"""CommandChecker: whether a command can be executed, and its extents in IMEM."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
@@ -19,7 +19,7 @@ EXTENT = data.StructLayout({"is_used": 1, "first": 16, "end": 17})
 
 
 def checked_state(p):
-    """What the checks look at beside the command: what was written so far."""
+    """State used by the checks: what has been written so far."""
     row_count = range(p.max_tokens + 1)
     return data.StructLayout(
         {
@@ -36,10 +36,10 @@ class CommandChecker(CorePart):
     """Finds the first reason to refuse a command, in the order of :class:`golden.spec.commands.ErrorCode`.
 
     Its logic is made from the command table of :mod:`golden.spec.commands`; so is :mod:`golden.core.checks`, which
-    defines the reasons. A command is decoded and measured in one clock, its lengths are multiplied bit by bit, then
-    come the ends of its operands, then the reasons.
+    defines the reasons. One clock to decode a command and its sizes, a bit-serial multiplication of its lengths, one
+    clock for the ends of its operands, one for the reasons.
 
-    ``command`` and ``state`` stay as they are from ``start`` to ``done``; the results then hold until the next start.
+    ``command`` and ``state`` are constant from ``start`` to ``done``; the results hold until the next start.
     """
 
     Parameters = CommandLimits

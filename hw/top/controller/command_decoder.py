@@ -1,4 +1,4 @@
-"""Which row of the command table a command follows, as signals for whatever follows from that."""
+"""Decoder of a command to its row of the command table."""
 
 from amaranth.hdl import Mux, Signal
 
@@ -8,9 +8,9 @@ __all__ = ["CommandDecoder", "any_term"]
 
 
 class CommandDecoder:
-    """Conditions on the opcode and the function of a command, made where they are asked for, each once.
+    """Conditions on opcode and function of a command, created on first use.
 
-    They say nothing about commands whose function or flags are not legal.
+    They are undefined for commands with illegal functions or flags.
     """
 
     def __init__(self, m, command, prefix=""):

@@ -1,4 +1,4 @@
-"""Where everything ends that a command reads or writes: the lengths of the command table, computed."""
+"""The extents of a command's operands, computed from the lengths of the command table."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from golden.spec.sizes import words_for
 __all__ = ["CommandExtents", "Operand", "n_steps"]
 
 _END_WIDTH = 34
-"""Bits of the end of an extent, whatever a command says."""
+"""Bits of the end of an extent, for any command."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """All operands of the table that begin at the same field: their place in the command that is checked."""
+    """All operands of the table with the same base field: their extent in the command being checked."""
 
     operands: tuple  # (form, operand)
     first: Value
@@ -83,7 +83,7 @@ class CommandExtents:
         return self._registers[name]
 
     def _choose(self, items, key, value):
-        """What ``value`` makes of the key of the command's operand, and the keys that there are."""
+        """``value`` of the key of the command's operand, and all keys."""
         cases = {}
         for form, operand in items:
             cases.setdefault(key(operand), []).append(form)

@@ -14,12 +14,12 @@ def _is_read(form, operand):
 
 
 def _is_merged(form, operand):
-    """Whether rows of what is written may be left as they are, so that they must be there."""
+    """Whether rows of the destination may be preserved, so that they must be valid."""
     return operand in form.writes and "gated" in form.flags
 
 
 class CommandReasons:
-    """Each reason by itself, whether or not one before it holds too."""
+    """Each reason independently of those before it."""
 
     def __init__(self, sizes, command, state, decoder, extents):
         self._sizes, self._command, self._state = sizes, command, state
@@ -40,7 +40,7 @@ class CommandReasons:
     # Functions and flags ---------------------------------------------------------------------------------------------
 
     def _wrong_function(self):
-        """A function that the opcode does not have: one beyond the last, or one of the gaps between."""
+        """An illegal function of the opcode: beyond the last one, or in a gap."""
         decoder, terms = self._decoder, []
         for opcode in Opcode:
             functions = sorted(number for form in forms_of(opcode) for number in form.functions)
@@ -96,7 +96,7 @@ class CommandReasons:
         return [(self._command[name], self._decoder.uses(operands)) for name, operands in by_number.items()]
 
     def _no_such_mask(self):
-        """There is none of this number, or it is mask 0, which has one row, and others are to be written."""
+        """No mask has this number, or it is mask 0, which has a single row, and other rows are written."""
         is_moved = self._by_number(lambda form, _: form.is_transfer)
         is_made = self._by_number(lambda form, operand: not form.is_transfer and operand in form.writes)
         return (

@@ -1,4 +1,4 @@
-"""Controller: takes commands in order, checks them, starts each on its unit as soon as that is safe."""
+"""Controller: checks commands in order and starts each on its unit as soon as its hazards are resolved."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -22,34 +22,34 @@ def _forms_of(unit):
 
 
 class Controller(CorePart):
-    """Gives each command to its unit: at once where it joins the chain of those at work, else when all are done.
+    """Issues each command to its unit: at once if it can join the chain of running commands, else when all are done.
 
     So the results are those of one command after the other. Each unit has one command at a time, which stays on its
-    output until ``done``. A unit that joined may read row k when ``limit`` is above k: it follows the number of rows
-    that the command before it has done, until that command is complete.
+    output until ``done``. A unit in a chain may read row k when ``limit`` > k: the number of rows that the command
+    before it has done, until that command is complete.
 
-    A command that is refused sets ``error`` and ``error_command``, its number counted from reset; those already at work
-    go on to their end, all later ones are taken and dropped, up to CLEAR, which is a command like any other.
+    A command that is refused sets ``error`` and ``error_command``, its number counted from reset; running commands
+    complete, and all later ones are taken and dropped until a legal CLEAR.
     """
 
     Parameters = CommandLimits
     members_doc = {
         "commands": "what to do, in order",
-        "start": "a unit's command begins, bit by unit",
+        "start": "start of a unit's command, one bit a unit",
         "command": "each unit's command",
         "n_active": "rows that it processes",
-        "limit": "rows whose inputs are there",
+        "limit": "rows whose inputs are valid",
         "rows_done": "rows that each unit has completed of its command",
-        "done": "a unit's command is complete, bit by unit",
+        "done": "a unit's command is complete, one bit a unit",
         "tokens_valid": "there is a token list",
         "token_count": "its entries",
         "token_largest": "its largest entry",
-        "tokens_ascending": "no row comes twice in it",
-        "busy": "units at work, bit by unit",
-        "is_idle": "nothing is at work or under way",
+        "tokens_ascending": "its entries are strictly ascending",
+        "busy": "running units, one bit a unit",
+        "is_idle": "no command is running or pending",
         "clear_counters": "set the counters to zero",
-        "executes": "a command begins or, like CLEAR, is carried out on the spot",
-        "skipped_rows": "rows that the token list spares the command that begins",
+        "executes": "a command starts or, like CLEAR, is executed immediately",
+        "skipped_rows": "rows skipped by the token list, for the command that starts",
         "error": "the ErrorCode of the command that was refused, 0 while there is none",
         "error_command": "its number, counted from reset",
     }
@@ -85,7 +85,7 @@ class Controller(CorePart):
         m.submodules.chain = chain = ChainingChecker()
         state = self._written_state(m)
 
-        # The one that is checked, and then waits for its turn; whatever the stream shows while no beat is valid.
+        # The command being checked and then waiting for issue; don't-care while no beat is valid.
         command = Signal(COMMAND_LAYOUT, reset_less=True)
         decoder = CommandDecoder(m, command)
         number = Signal(32)
@@ -122,7 +122,7 @@ class Controller(CorePart):
                     with m.If((error == 0) | (self.commands.payload.opcode == Opcode.CLEAR)):
                         m.next = "LOOK"
             with m.State("LOOK"):
-                # The token list is valid when whoever fills it is done.
+                # The token list is valid when the command that fills it is done.
                 with m.If(~busy[Unit.LOAD_STORE]):
                     m.d.comb += checker.start.eq(1)
                     m.next = "CHECK"
@@ -147,7 +147,7 @@ class Controller(CorePart):
         return m
 
     def _is_in_use(self, busy, memory):
-        """Whether a unit at work uses a memory that another command may write."""
+        """Whether a running unit uses a memory that another command may write."""
         terms = []
         for unit in Unit:
             forms = [form for form in users_of(memory) if form.unit == unit]
@@ -159,7 +159,7 @@ class Controller(CorePart):
         return any_term(terms)
 
     def _written_state(self, m):
-        """What was written so far: load and store have the token list; rows of masks and masses are counted here."""
+        """What has been written: counts of valid mask rows and retained masses; LoadStore has the token list."""
         state = Signal(checked_state(self.parameters), name="state")
         self._mask_rows = [Signal(range(self.max_tokens + 1), name=f"mask_{i}_rows") for i in range(self.n_masks)]
         self._mass_rows = Signal(range(self.max_tokens + 1), name="mass_rows")
@@ -173,10 +173,10 @@ class Controller(CorePart):
         return state
 
     def _update_state(self, m, command, issue, decoder):
-        """Which rows of masks and of the mass there will be when the command is done; who needs them waits for it."""
+        """Update the valid rows of masks and retained mass at issue; their users wait for completion."""
 
         def update(rows, operands, is_chosen):
-            """A transfer replaces all rows; any other command may leave rows beyond its own."""
+            """A transfer replaces all rows; any other command keeps the rows beyond its own."""
             moved, made = (
                 decoder.uses([(form, operand) for form, operand in operands if form.is_transfer == is_transfer])
                 for is_transfer in (True, False)
@@ -195,7 +195,7 @@ class Controller(CorePart):
         update(self._mass_rows, masses, 1)
 
     def _start_units(self, m, command, issue, unit, busy):
-        last_unit = Signal(range(len(Unit)))  # that of the command before
+        last_unit = Signal(range(len(Unit)))  # the unit of the command before
         with m.If(issue):
             m.d.sync += last_unit.eq(unit)
         is_gated = (command.flags & FLAGS["gated"]).any()

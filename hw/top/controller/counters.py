@@ -1,4 +1,4 @@
-"""The core's counters: what they are called, what they count, and the registers."""
+"""The core's counters."""
 
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data
@@ -14,9 +14,9 @@ _STEP = signed(18)
 
 
 class CoreCounters(Block):
-    """One register a counter: it grows by the step of the clock before, or is cleared. They wrap around.
+    """One register a counter, incremented by the step of the clock before, or cleared. Counters wrap around.
 
-    What is added is known late in its clock, and so it waits for the next one, as ``clear`` does.
+    Steps arrive late in their clock, so they and ``clear`` are registered first.
     """
 
     members_doc = {"steps": "what to add to each counter", "clear": "set all to zero", "totals": "the counters"}

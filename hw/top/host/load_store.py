@@ -1,4 +1,4 @@
-"""LoadStore: moves data between the streams of the outside and every memory of the core."""
+"""LoadStore: moves data between the external streams and every memory of the core."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from hw.top.parameters import Banks, CorePart, Lanes, Latent, Masks, SimdLanes, 
 __all__ = ["LoadStore"]
 
 _HELD = 2
-"""Beats of the store stream that may wait: one under way while another one is taken."""
+"""Buffered beats of the store stream: one in flight while another one is taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +28,10 @@ class LoadStoreParameters(Latent, Masks, Tokens, SimdLanes, Lanes, Banks):
 
 
 class LoadStore(CorePart):
-    """Executes LOAD, STORE and CTR, one beat a clock; it is alone in the core while it does.
+    """Executes LOAD, STORE and CTR, one beat a clock; no other unit runs meanwhile.
 
-    Every memory is read with one clock of latency. ``which`` says which memory ``write`` and ``read`` mean, ``part``
-    which bank, engine or piece of a mask row. Beats lie in the lowest bits; what is beyond them is not used, or 0.
+    Every memory is read with one clock of latency. ``which`` selects the memory of ``write`` and ``read``, ``part`` the
+    bank, engine or piece of a mask row. Data are in the lowest bits of a beat; the others are ignored, or 0.
     """
 
     Parameters = LoadStoreParameters
@@ -39,9 +39,9 @@ class LoadStore(CorePart):
         "start": "begin with the command",
         "command": "constant from start to done",
         "mask_base": "first row of the mask that is loaded or stored",
-        "done": "all is written, or the last beat is under way",
-        "load": "beats from outside",
-        "store": "beats to outside; last is a command's last one",
+        "done": "everything is written, or the last beat is in flight",
+        "load": "load stream",
+        "store": "store stream; last marks a command's last beat",
         "write": "write the beat to address (and part) of the memory",
         "write_address": "the word",
         "write_part": "bank, engine or piece",
@@ -53,13 +53,13 @@ class LoadStore(CorePart):
         "read_mask": "the mask row read last",
         "read_scores": "the scores read last, one a bank",
         "read_probabilities": "the probabilities read last, one a bank",
-        "read_mass": "the kept mass read last",
+        "read_mass": "the retained mass read last",
         "counters": "one word a counter",
-        "token": "what is written into every copy of the token list",
-        "tokens_valid": "there is a whole list",
-        "token_count": "its entries",
+        "token": "write to every copy of the token list",
+        "tokens_valid": "the list is complete",
+        "token_count": "number of entries",
         "token_largest": "its largest entry",
-        "tokens_ascending": "no row comes twice in it",
+        "tokens_ascending": "its entries are strictly ascending",
     }
 
     @staticmethod
@@ -115,7 +115,7 @@ class LoadStore(CorePart):
         step = Signal()  # one beat is taken from the load stream, or read for the store stream
         is_last, address, part = self._walk(m, step, is_store)
         ends = Signal()
-        nothing = Signal()  # a list of no tokens
+        nothing = Signal()  # an empty token list
         m.d.comb += [
             nothing.eq(is_load & memory[Memory.TOKENS] & (command.n_rows == 0)),
             ends.eq(is_running & (nothing | (step & is_last))),
@@ -157,7 +157,7 @@ class LoadStore(CorePart):
         return signal
 
     def _walk(self, m, step, is_store):
-        """Rows, and inside of them words, banks or pieces: whether this is the last one, its address, its part."""
+        """Iterates over rows and, within them, words, banks or pieces: last flag, address, part."""
         p, command, memory = self.parameters, self.command, self._memory
         is_rows = memory[Memory.ROWS]
         words = Signal(range((1 << 16) // p.row_word + 1))
@@ -204,7 +204,7 @@ class LoadStore(CorePart):
         return ends_row & (outer + 1 == n_outer), address, inner
 
     def _store(self, m, is_storing, is_last, address, part):
-        """Reads while beats can wait, and sends what was read."""
+        """Reads while the buffer has room, and sends the words read."""
         p, memory, tokens = self.parameters, self._memory, self._tokens
         held = Signal(range(_HELD + 1))
         fetch, arrives, last = Signal(), Signal(), Signal()

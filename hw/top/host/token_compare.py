@@ -23,7 +23,7 @@ class TokenCompareParameters(Latent, Tokens, Banks):
 
 
 class TokenCompare(CorePart):
-    """Takes a latent's beats, current before previous where there are both, and lists the tokens that changed.
+    """Takes a latent's beats (alternately current and previous if there are both) and lists the changed tokens.
 
     ``restart`` selects every token. ``done`` comes when the list is complete; beats are taken from ``start`` on.
     """
@@ -93,7 +93,7 @@ class TokenCompare(CorePart):
         ]
 
     def _two_latents(self, m, beats, selector, is_previous):
-        """The selector takes both latents together, so the current one's beat waits for that of the previous one."""
+        """The selector takes both latents together, so the current beat waits for the previous one's."""
         current, previous = selector.current, selector.previous
         m.submodules.waiting = waiting = StreamQueue(width=16 * self.n_banks, depth=1)
         m.d.comb += [

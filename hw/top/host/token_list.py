@@ -1,4 +1,4 @@
-"""TokenList: the rows that gated commands work on: who writes it, how many there are, which one is the largest."""
+"""TokenList: the rows of gated commands: entries, their number, the largest one."""
 
 from dataclasses import dataclass
 
@@ -19,23 +19,23 @@ class TokenListParameters(RowSequencerParameters):
 
 
 class TokenList(Block):
-    """A list that is written from its beginning, entry by entry; it counts while it is not complete.
+    """The token list, written sequentially; counts its entries.
 
     ``restart`` empties it, ``append`` adds ``row``, ``complete`` makes it valid. Its entries can be read back, and
-    ``token`` tells those who keep copies what is written.
+    ``token`` broadcasts the writes to all copies.
     """
 
     Parameters = TokenListParameters
     members_doc = {
-        "restart": "forget the list",
+        "restart": "clear the list",
         "append": "row is the next entry",
         "row": "the entry",
-        "complete": "the list is whole",
-        "token": "what is written into every copy",
-        "is_valid": "there is a whole list",
-        "count": "its entries",
+        "complete": "the list becomes valid",
+        "token": "write to every copy",
+        "is_valid": "the list is valid",
+        "count": "number of entries",
         "largest": "its largest entry, 0 where it is empty",
-        "is_ascending": "each entry is larger than the one before, so that no row comes twice",
+        "is_ascending": "entries are strictly ascending",
         "read_enable": "read an entry",
         "read_address": "which one",
         "read_row": "the entry read last",

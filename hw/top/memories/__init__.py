@@ -1,1 +1,1 @@
-"""The memories that several parts of the core share."""
+"""Memories shared by several parts of the core."""

@@ -1,4 +1,4 @@
-"""ScoreMemory: one memory a bank for the kept elements of a matrix, its scores or its probabilities."""
+"""ScoreMemory: one memory a bank for the sampled elements of a matrix: scores or probabilities."""
 
 from dataclasses import dataclass
 
@@ -23,10 +23,10 @@ class ScoreMemoryParameters(Parameters):
 
 
 class ScoreMemory(Block):
-    """Every bank is written and read at an address of its own, one FP16 word a clock each way.
+    """Every bank is written and read at its own address, one FP16 word a clock in each direction.
 
-    ``load`` writes and ``peek`` reads one address in all banks, while nobody else does; what ``peek`` reads comes at
-    ``reader``, too.
+    ``load`` writes and ``peek`` reads one address in all banks, only while no other port is used; the words that ``peek``
+    reads also appear at ``reader``.
     """
 
     Parameters = ScoreMemoryParameters

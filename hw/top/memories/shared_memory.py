@@ -1,4 +1,4 @@
-"""SharedMemory: one memory, several readers and writers, and direct access for who knows that it is alone."""
+"""SharedMemory: arbitrated memory with several readers and writers, and an unarbitrated direct read port."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from hw.top.interfaces import ReadPort, address_width
 __all__ = ["SharedMemory"]
 
 _HELD = 2
-"""Words that a reader may have asked for and not taken: one under way while another one is taken."""
+"""Outstanding words of a reader: one in flight while another one is taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class SharedMemoryParameters(Parameters):
 
 
 class SharedMemory(Block):
-    """Reads and writes a word a clock; of those who want to, the port with the lowest number goes first.
+    """Reads and writes a word a clock; fixed priority, the port with the lowest number first.
 
     ``readers`` get their words in order, from the next clock on; two words may be waiting to be taken. ``writers``
     send address, word and one enable for each part of it. A read in the clock of a write of the same

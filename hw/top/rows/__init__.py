@@ -1,1 +1,1 @@
-"""Rows of a command: which they are, where they lie, which elements their mask has."""
+"""Rows of a command: their numbers, their addresses, the scan of their masks."""

@@ -1,4 +1,4 @@
-"""BitmapScanner: steps through the ones of bitmaps, all banks at once, each by rising slot, without a bubble."""
+"""BitmapScanner: scans the set bits of bitmaps, all banks in parallel, each by rising slot, without a bubble."""
 
 from dataclasses import dataclass
 
@@ -20,17 +20,17 @@ __all__ = ["BitmapScanner"]
 class BitmapScannerParameters(Parameters):
     n_banks: int = power_of_two(4, low=1, high=128, doc="banks of a bitmap")
     n_slots: int = integer(16, low=1, high=MAX_SLOTS, doc="bits of a bank")
-    max_turns: int = integer(1, low=1, high=4096, doc="how often a row is walked, at most")
+    max_turns: int = integer(1, low=1, high=4096, doc="largest number of passes over a row")
 
 
 class BitmapScanner(Block):
-    """A step gives the next one of every bank that has any left; a row of no ones is one step of no banks.
+    """A step outputs the next set bit of every bank that has any left; an empty row is one step without banks.
 
-    So a turn over a row has as many steps as its fullest bank has ones, but at least one. Each row is walked ``turns``
-    times before the next one; its bitmap is taken when the last turn begins. Bits at slots that ``used`` does not have
-    count as zeros. ``used`` and ``turns`` may change while the walker is empty.
+    So a pass over a row has as many steps as its fullest bank has set bits, at least one. Each row is scanned in
+    ``turns`` passes before the next one; its bitmap is taken when the last pass begins. Slots not in ``used`` are
+    ignored. ``used`` and ``turns`` may change while the scanner is empty.
 
-    One step a clock, within rows and from row to row. The first step of a row's last turn comes ``latency`` clocks
+    One step a clock, within rows and from row to row. The first step of a row's last pass comes ``latency`` clocks
     after its bitmap was taken.
     """
 
@@ -38,9 +38,9 @@ class BitmapScanner(Block):
     latency = 2
     members_doc = {
         "bitmap": "n_banks times n_slots bits, one transfer a row",
-        "used": "constant: slots that count, the same for all banks",
-        "turns": "constant: how often each row is walked, at least once",
-        "step": "which banks have a one, and its slot; first and last of a turn; whether it is the row's last turn",
+        "used": "constant: enabled slots, the same for all banks",
+        "turns": "constant: passes over each row, at least one",
+        "step": "banks with a set bit and its slot; first and last of a pass; whether it is the row's last pass",
     }
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""MaskScanner: reads the mask's row of every row that is worked on, and steps through its ones."""
+"""MaskScanner: reads the mask row of every row of a command and scans its set bits."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ __all__ = ["MaskScanner", "MaskScannerParameters", "mask_address", "used_slots"]
 
 
 def mask_address(p, mask, row):
-    """The word of the mask memory with a row of a mask: of mask 0 there is one only."""
+    """The word of the mask memory for a row of a mask; mask 0 has a single row."""
     return Mux(mask == 0, 0, p.mask_base(mask) + row)[: address_width(p.mask_rows)]
 
 
@@ -32,21 +32,21 @@ class MaskScannerParameters(HeadDim, SimdLanes, KeyMask):
 
 
 class MaskScanner(CorePart):
-    """Each row's mask is walked ``turns`` times, as :class:`~hw.top.rows.bitmap_scanner.BitmapScanner` does it.
+    """Each mask row is scanned in ``turns`` passes, see :class:`~hw.top.rows.bitmap_scanner.BitmapScanner`.
 
-    The first step comes ``latency`` clocks after the row, or later as the mask's word does: here it is there in the
+    The first step comes ``latency`` clocks after the row, plus any delay of the mask's word beyond the
     clock after its address. Rows may follow each other every clock.
     """
 
     Parameters = MaskScannerParameters
     latency = 1 + BitmapScanner.latency
     members_doc = {
-        "rows": "rows to be walked, in order",
+        "rows": "rows to be scanned, in order",
         "mask_number": "constant: which mask",
         "n_keys": "constant: columns of the mask",
-        "turns": "constant: how often each row is walked",
+        "turns": "constant: passes over each row",
         "mask": "rows of the mask memory",
-        "step": "as the row walker gives them",
+        "step": "as the bitmap scanner outputs them",
     }
 
     @staticmethod

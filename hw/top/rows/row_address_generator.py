@@ -1,4 +1,4 @@
-"""RowAddressGenerator: where the rows of matrices begin in IMEM."""
+"""RowAddressGenerator: first words of the rows of matrices in IMEM."""
 
 from dataclasses import dataclass
 

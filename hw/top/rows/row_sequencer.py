@@ -1,4 +1,4 @@
-"""RowSequencer: the rows that a command works on, all of them or those of the token list."""
+"""RowSequencer: the rows of a command, all of them or those of the token list."""
 
 from dataclasses import dataclass
 
@@ -28,19 +28,19 @@ class RowSequencerParameters(Parameters):
 class RowSequencer(Block):
     """Rows 0, 1, 2 and so on or, with ``gated``, the first ``n_active`` entries of its copy of the token list.
 
-    ``start`` begins a new loop (what the old one still held is dropped); ``n_active``, ``gated`` stay as they are until
-    the loop ends. A row is given when its position is below ``limit``. One row a clock, latency 2.
+    ``start`` begins a new sequence and discards the old one; ``n_active`` and ``gated`` are constant until it ends. A
+    row is output when its position is below ``limit``. One row a clock, latency 2.
     """
 
     Parameters = RowSequencerParameters
     latency = 2
     members_doc = {
-        "token": "write one entry of the token list; not while a gated loop runs",
+        "token": "write one entry of the token list; not during a gated sequence",
         "start": "begin with position 0 in the next clock",
         "gated": "take rows from the list",
-        "n_active": "rows of the loop",
-        "limit": "rows that may be given so far; only grows during a loop",
-        "rows": "row numbers, and which one is the loop's last",
+        "n_active": "rows of the sequence",
+        "limit": "rows that may be output so far; only grows during a sequence",
+        "rows": "row numbers, the last one marked",
     }
 
     @staticmethod

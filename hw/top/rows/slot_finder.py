@@ -1,4 +1,4 @@
-"""SlotFinder: the lowest one of a bank's bits, and what is left without it."""
+"""SlotFinder: the lowest set bit of a bank, and the remaining bits."""
 
 from dataclasses import dataclass
 
@@ -20,14 +20,14 @@ class SlotFinderParameters(Parameters):
 
 
 class SlotFinder(Block):
-    """``slot`` is the place of the lowest one, ``others`` the bits without it. Combinational, log2(n_slots) levels."""
+    """``slot`` is the index of the lowest set bit, ``others`` the other bits. Combinational, log2(n_slots) levels."""
 
     Parameters = SlotFinderParameters
     members_doc = {
         "bits": "any bits",
-        "any": "there is a one",
-        "several": "there are two or more",
-        "slot": "place of the lowest one, any number where there is none",
+        "any": "a bit is set",
+        "several": "two or more bits are set",
+        "slot": "index of the lowest set bit, don't-care if there is none",
         "others": "the bits without it",
     }
 

@@ -19,8 +19,8 @@ from hw.units.softmax_unit.unit import SoftmaxUnit
 __all__ = ["SoftmaxController"]
 
 _ROWS_WALKED = 6
-"""Rows between the address of their mask and the end of their walk that never hold up the others, if the word comes
-in the clock after its address; there may be two more clocks."""
+"""Rows in flight from the address of their mask to the end of their scan that sustain full throughput, if the word
+comes in the clock after its address, or up to two clocks later."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +29,15 @@ class SoftmaxControllerParameters(OmemDepth, MaskScannerParameters):
 
 
 class SoftmaxController(CorePart):
-    """Executes SOFTMAX on one step of the mask's walk a clock: a row of c steps takes c clocks in the long run.
+    """Executes SOFTMAX at one step of the mask scan a clock: the throughput is c clocks for a row of c steps.
 
     Each bank reads its scores one after the other from ``source`` on, wherever the mask has a one, and writes its
-    probabilities one after the other from ``destination`` on. With make_mask, a row of mask_out gets the bits of the
-    kept probabilities, and zeros elsewhere. A row is done when its probabilities, mask row and mass are written.
+    probabilities one after the other from ``destination`` on. With make_mask, a row of mask_out is set where
+    the probability is >= theta and cleared elsewhere. A row is done when its probabilities, mask row and retained mass
+    are written.
 
-    Scores and masses are read with one clock of latency, and the word must stay until the next read. The numbers of
-    the slots that were walked wait in a memory for their probabilities, so that the mask is read only once.
+    Scores and retained mass are read with one clock of latency, and the word must be stable until the next read. The
+    scanned slot numbers wait in a memory for their probabilities, so that the mask is read only once.
     """
 
     Parameters = SoftmaxControllerParameters
@@ -47,7 +48,7 @@ class SoftmaxController(CorePart):
         "mass": "kept masses, one memory of them",
         "probability_write": "one probability a bank, always taken",
         "mask_write": "row of mask_out, and its word of the mask memory",
-        "mass_write": "the kept mass of a row, always taken",
+        "mass_write": "the retained mass of a row, always taken",
     }
 
     def prepare(self):
@@ -78,7 +79,7 @@ class SoftmaxController(CorePart):
             self._makes_mask.eq((self.control.command.flags & FLAGS["make_mask"]).any()),
             uses_mass.eq((self.control.command.flags & FLAGS["use_mass"]).any()),
         ]
-        # What is known of a step when its probabilities come: the slots, and the row's number.
+        # Passed from the scan to the probabilities of a step: the slots and the row's number.
         walked = data.StructLayout(
             {
                 "slot": data.ArrayLayout(ceil_log2(self.parameters.key_slots), self.n_banks),
@@ -95,7 +96,7 @@ class SoftmaxController(CorePart):
 
     @property
     def _steps_inside(self):
-        """Beats that the softmax unit holds at most, and those on the way into the queue."""
+        """Largest number of beats in the softmax unit and on the way into the queue."""
         return 2 * self.parameters.key_slots + self._unit.latency + 2
 
     def _pointers(self, m, enable, first, name):
@@ -110,7 +111,7 @@ class SoftmaxController(CorePart):
         return pointers
 
     def _walk(self, m):
-        """The steps of all rows, and the row that each belongs to."""
+        """The scan steps of all rows, each with its row."""
         m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
         m.submodules.walk = walk = MaskScanner.for_core(self.parameters)
         m.submodules.rows = rows = StreamQueue(width=len(loop.rows.payload.row), depth=_ROWS_WALKED)
@@ -134,7 +135,7 @@ class SoftmaxController(CorePart):
         return walk.step, rows.sink.payload
 
     def _read(self, m, step, row, uses_mass, steps):
-        """Each step's scores, which go into the unit in the next clock or, if it does not take them, later."""
+        """Read each step's scores and pass them to the unit from the next clock on."""
         score = self._unit.score
         is_read = Signal()
         advance = Signal(name="read_advance")
@@ -167,7 +168,7 @@ class SoftmaxController(CorePart):
         ]
 
     def _write(self, m, step, steps):
-        """Probabilities at once; a row's mask when it is complete."""
+        """Write probabilities immediately, a row's mask when it is complete."""
         found = self._unit.probability
         taken = Signal(name="found_taken")
         ends_row = Signal()
@@ -210,7 +211,7 @@ class SoftmaxController(CorePart):
         self._count(m, Mux(self._makes_mask, is_waiting & self.mask_write.ready, ends_row))
 
     def _count(self, m, is_written):
-        """Rows that are written, until they are all."""
+        """Count the rows written; done when all are."""
         is_running = Signal()
         n_written = Signal.like(self.control.rows_done, name="n_written")
         m.d.comb += [

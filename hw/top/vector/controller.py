@@ -32,17 +32,18 @@ class VectorControllerParameters(OmemDepth, VmemDepth, ImemDepth, RowDim, Lanes,
 class VectorController(CorePart):
     """Executes the commands of the vector unit, one of its commands a clock.
 
-    * SPMM: a row whose fullest bank keeps c elements takes max(c, 1) clocks for simd_lanes elements of its result.
+    * SPMM: a row whose fullest bank has c elements takes max(c, 1) clocks for simd_lanes elements of its result.
     * ELEMENTWISE: a clock a word, two if there are two operands. Element e of a word is in lane e % simd_lanes of
       engine e // simd_lanes.
-    * LAYER_NORM: a clock a word, in a unit of its own. Gamma and beta are read first, whatever ``limit`` is.
+    * LAYER_NORM: a clock a word, in a unit of its own. Gamma and beta are read first, regardless of ``limit``.
 
     Results come in order, whole words or groups of simd_lanes elements; a row is done when all of it is written.
-    ``value_write`` goes first, so a projection may fill the banks while a command works. ``word_write`` is always
-    taken: it may come while nothing else does.
+    ``value_write`` has priority, so a projection can fill the banks while a command runs. ``word_write`` is always
+    taken, but only legal while the block is idle.
 
     The mask's word and those of IMEM may come any time after their address; probabilities are read with one clock of
-    latency, and the word must stay until the next read. ``counters`` are what one clock adds, a clock late.
+    latency, and the word must stay until the next read. ``counters`` are the increments of one clock, delayed by a
+    clock.
     """
 
     Parameters = VectorControllerParameters
@@ -54,7 +55,7 @@ class VectorController(CorePart):
         "imem_write": "parts of a word of IMEM to write",
         "value_write": "an element for every engine's bank",
         "word_write": "a word for one engine's bank; only while idle and without value_write",
-        "counters": "commands of the unit, terms of its SPMM commands, clocks in which results or rows are waited for",
+        "counters": "commands of the unit, terms of its SPMM commands, clocks waiting for results or rows",
     }
 
     def prepare(self):
@@ -127,7 +128,7 @@ class VectorController(CorePart):
         ]
 
     def _feed_rows(self, m):
-        """Each row to those who read for it, and its place to the writer. Returns how many rows were given."""
+        """Fork each row to the readers, and its address to the writer. Returns the number of rows output."""
         command = self.control.command
         m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
         m.submodules.placing = placing = RowAddressGenerator(max_tokens=self.max_tokens, imem_depth=self.imem_depth)
@@ -180,7 +181,7 @@ class VectorController(CorePart):
 
     @property
     def _rows_inside(self):
-        """Rows of one step or word each that may be between their beginning and their write."""
+        """Largest number of rows in flight, of one step or word each."""
         through_unit = SpmmIssue.latency + self._unit.latency
         return max(through_unit, RowReader.latency + self._norm.words_inside) + 4
 
@@ -232,7 +233,7 @@ class VectorController(CorePart):
     def _waiting_writes(self, m):
         """An element for every bank and a word for one, each with whether there is one, out of registers.
 
-        They decide on the operation of all lanes, which would be late if it depended on where they come from.
+        They select the operation of all lanes, which is timing critical, so they are registered.
         """
         layout = self.value_write.payload.shape()
         m.submodules.values_waiting = waiting = StreamQueue(width=layout.size, depth=2)
@@ -253,7 +254,7 @@ class VectorController(CorePart):
         return [words.left[element], words.right[element]] if element < self.parameters.row_word else [0, 0]
 
     def _collect(self, m):
-        """Results to the writer, and rows that are written."""
+        """Results to the writer, and the number of rows written."""
         result, normalised, writer = self._unit.result, self._norm.results, self._writer
         for element, target in enumerate(writer.results.payload):
             engine, lane = divmod(element, self.simd_lanes)
@@ -282,7 +283,7 @@ class VectorController(CorePart):
                 m.d.sync += self._is_running.eq(0)
 
     def _count(self, m, offered, n_given):
-        """What is counted of this clock, in registers."""
+        """Registered increments of the counters."""
         terms, words, results = self._issue.terms, self._reader.words, self._writer.results
         counted = Signal(self.counters.shape(), name="counted")
         n_enabled = sum(terms.payload.enable)

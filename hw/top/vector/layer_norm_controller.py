@@ -1,4 +1,4 @@
-"""LayerNormController: the LAYER_NORM command between the words of IMEM and their results."""
+"""LayerNormController: the LAYER_NORM command, words of IMEM to normalised words."""
 
 from dataclasses import dataclass
 
@@ -21,19 +21,19 @@ class LayerNormControllerParameters(RowDim, SimdLanes, Lanes, Banks):
 
 
 class LayerNormController(CorePart):
-    """Gives the words of gamma and beta, and then those of the rows, to the layer-norm unit.
+    """Passes the words of gamma and beta, then those of the rows, to the layer-norm unit.
 
     After ``start`` the words come in pairs, gamma to the left and beta to the right, until there is one of each for
-    every word of a row; ``loads`` is 1 until these are taken. Then come the rows. Elements after a row's last one do
-    not count, whatever they are; their results are 0. Timing: as the layer-norm unit.
+    every word of a row; ``loads`` is 1 until these are taken. Then come the rows. Elements after a row's last one
+    are disabled; their results are 0. Timing: as the layer-norm unit.
     """
 
     Parameters = LayerNormControllerParameters
     members_doc = {
         "start": "begin with gamma and beta; only while empty",
         "last_word": "constant from start on: words a row, less one",
-        "last_lane": "constant from start on: place of a row's last element in its last word",
-        "epsilon": "constant from start on: what is added to the variance",
+        "last_lane": "constant from start on: index of a row's last element in its last word",
+        "epsilon": "constant from start on: added to the variance",
         "words": "gamma and beta, then a word of a row on the left",
         "loads": "gamma and beta are not complete",
         "results": "words of the normalised rows",
@@ -66,7 +66,7 @@ class LayerNormController(CorePart):
 
     @property
     def words_inside(self):
-        """Words that are under way at most: each buffer of the unit may hold a row."""
+        """Largest number of words in flight: each buffer of the unit can hold a row."""
         return self.latency + 2 * self._unit.n_slots
 
     def circuit(self):
@@ -75,7 +75,7 @@ class LayerNormController(CorePart):
         words, element, coefficient = self.words.payload, unit.element, unit.coefficient
         loads = Signal(name="loads_register")
         index = Signal.like(self.last_word, name="index")
-        # What a row's end is follows from the command by some arithmetic; no word comes in the clock of start.
+        # The end of a row is computed from the command in registers; no word comes in the clock of start.
         last_word = Signal.like(self.last_word, name="last_word_register")
         last_lane = Signal.like(self.last_lane, name="last_lane_register")
         m.d.sync += [last_word.eq(self.last_word), last_lane.eq(self.last_lane)]

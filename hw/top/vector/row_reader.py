@@ -1,4 +1,4 @@
-"""RowReader: reads the words of rows of one or two matrices in IMEM and brings them together."""
+"""RowReader: reads the words of rows of one or two matrices in IMEM and joins them."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class RowReaderParameters(RowDim, ImemWord):
 
 
 class RowReader(CorePart):
-    """For each row its words one after the other; with ``is_pair``, each with that of a second matrix at its side.
+    """For each row its words one after the other; with ``is_pair``, each with the same word of a second matrix.
 
     A word takes one read, a pair two; there is one read a clock. Words come ``latency`` clocks after their row, if
     those that are read come in the clock after their address.
@@ -37,7 +37,7 @@ class RowReader(CorePart):
         "is_pair": "constant while rows are read: there is a second matrix",
         "last_word": "constant while rows are read: words a row, less one",
         "imem": "words of the rows",
-        "words": "a word of each matrix; without a second one the right word is any",
+        "words": "a word of each matrix; without a second one the right word is a don't-care",
     }
 
     @staticmethod
@@ -86,7 +86,7 @@ class RowReader(CorePart):
             m.d.sync += [left.eq(left + 1), right.eq(right + 1), words_left.eq(words_left - 1)]
 
     def _collect(self, m):
-        """Two registers: the right one is filled last, and both are given together."""
+        """Two registers: the right one is filled last, and both are output together."""
         has_left, has_right = Signal(), Signal()
         left, right = (Signal(len(self.imem.word.payload), name=name, reset_less=True) for name in ("left", "right"))
         gives, fills_left, fills_right = Signal(), Signal(), Signal()

@@ -1,4 +1,4 @@
-"""RowWriter: puts results into rows of IMEM, word by word or in smaller groups."""
+"""RowWriter: writes results to rows of IMEM, by words or smaller groups."""
 
 from dataclasses import dataclass
 
@@ -23,8 +23,8 @@ class RowWriterParameters(RowDim, ImemWord):
 class RowWriter(CorePart):
     """A row's results fill its words from the first one on: whole words or, with ``in_groups``, simd_lanes elements.
 
-    A group is taken from the lowest elements of a result; the rest of its word in IMEM stays as it is. One result a
-    clock; a write is offered in the clock after its result, and two of them may wait.
+    A group is the lowest elements of a result; the rest of its word in IMEM is not written. One result a clock; a write
+    is valid in the clock after its result, and up to two are buffered.
     """
 
     Parameters = RowWriterParameters
@@ -34,7 +34,7 @@ class RowWriter(CorePart):
         "in_groups": "constant while a row is written: results are groups",
         "last_result": "constant while a row is written: results a row, less one",
         "results": "elements",
-        "write": "what to write into IMEM",
+        "write": "parts of a word to write to IMEM",
         "row_is_written": "this clock's write is the last one of its row",
     }
 

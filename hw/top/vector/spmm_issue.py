@@ -1,4 +1,4 @@
-"""SpmmIssue: the mask's walk turned into the vector unit's SPMM commands."""
+"""SpmmIssue: converts the mask scan into the vector unit's SPMM commands."""
 
 from dataclasses import dataclass
 
@@ -22,10 +22,10 @@ class SpmmIssueParameters(OmemDepth, VmemDepth, MaskScannerParameters):
 
 
 class SpmmIssue(CorePart):
-    """Each row is walked once for every simd_lanes elements of its result; a step is a command.
+    """Each row is scanned once for every simd_lanes elements of its result; a step is a command.
 
-    Each bank reads its probabilities one after the other from ``source`` on, and goes back to the row's first one for
-    every further turn. In turn c a slot's values are at word ``bank_address + c * slots_of(n_out) + slot``. One command
+    Each bank reads its probabilities one after the other from ``source`` on, and restarts at the row's first one in
+    every pass. In pass c a slot's values are at word ``bank_address + c * slots_of(n_out) + slot``. One command
     a clock, within rows and from row to row; the first one comes ``latency`` clocks after its row.
 
     Probabilities are read with one clock of latency, and the word must stay until the next read.
@@ -35,12 +35,12 @@ class SpmmIssue(CorePart):
     latency = MaskScanner.latency + 2
     members_doc = {
         "start": "begin at the first probability; only while idle",
-        "command": "constant while rows are walked",
-        "turns": "constant while rows are walked: how often each one is walked",
+        "command": "constant while rows are scanned",
+        "turns": "constant while rows are scanned: passes over each row",
         "rows": "rows of the result",
         "mask": "rows of the mask memory",
         "probabilities": "probabilities, by bank",
-        "terms": "which engines have a term, its probability, where its values are; first and last of a turn",
+        "terms": "enabled engines, probability and value address of each term; first and last of a pass",
     }
 
     @staticmethod
@@ -92,7 +92,7 @@ class SpmmIssue(CorePart):
         reading = {name: Signal.like(terms[name], name=f"{name}_reading", reset_less=True) for name in known}
         with m.If(taken):
             m.d.sync += [reading[name].eq(value) for name, value in known.items()]
-        # A bank without a term is read by nobody: what its memory holds, if anything, must not reach the unit.
+        # A bank without a term is not read: the old content of its output must not reach the unit.
         probability = Cat(
             word & enable.replicate(len(word))
             for word, enable in zip(self.probabilities.word, reading["enable"], strict=True)
@@ -105,7 +105,7 @@ class SpmmIssue(CorePart):
         return m
 
     def _read(self, m, step, taken):
-        """One probability for each bank of the step; at the end of a turn back to the row's first one."""
+        """One probability for each bank of the step; at the end of a pass back to the row's first one."""
         read = self.probabilities
         m.d.comb += read.enable.eq(step.enable & taken.replicate(self.n_banks))
         for bank, address in enumerate(read.address):
@@ -122,7 +122,7 @@ class SpmmIssue(CorePart):
                     m.d.sync += begin.eq(behind)
 
     def _addresses(self, m, step, taken):
-        """Where the values of the step's slots are in their banks."""
+        """Addresses of the values of the step's slots."""
         p = self.parameters
         used = used_slots(p, self.command.n_out)
         width = len(self.terms.payload.address[0])
