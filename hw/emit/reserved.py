@@ -49,7 +49,7 @@ _VHDL = frozenset(
     """.split()
 )
 
-# Primitives of Quartus; those of the other vendors are of capitals, such as ALU, LUT4 or RAM64x12.
+# Primitives of Quartus; those of the other vendors are told by their form.
 _LOWER_CASE_PRIMITIVES = frozenset(
     """
     and2 and3 and4 carry carry_sum cascade clklock dff dffe dffea dffeas dlatch jkff jkffe latch lcell lut_input
@@ -59,7 +59,10 @@ _LOWER_CASE_PRIMITIVES = frozenset(
 
 RESERVED = _VERILOG | _AMS | _VHDL
 
-_PRIMITIVE = re.compile(r"[A-Z][A-Z0-9_x]+")
+# Such as ALU, RAM64x12 and rPLL; cyclonev_lcell_comb.
+_PRIMITIVE = re.compile(
+    r"[a-z]?[A-Z][A-Z0-9_x]+|(cyclone|arria|stratix|max(ii|v|10)|fiftyfivenm|twentynm|fourteennm|tennm)\w*_\w+"
+)
 
 
 def is_identifier(name):

