@@ -8,6 +8,9 @@ __all__ = ["compiled_once", "expanded_size"]
 _LARGE_DESIGN = 150_000
 """Lines, every instance counted, from which on flattening takes minutes and gigabytes."""
 
+_WIDE = 512
+"""Bits from which on a vector costs more than its width: a part of it is read at the cost of the whole."""
+
 _LARGE_MODULE = 2_000
 """Lines from which on the calls into a module cost less than its copies."""
 
@@ -21,7 +24,8 @@ def expanded_size(files, top):
 
 def _bits(body):
     declared = re.findall(r"^ +(?:input |output )?(?:wire|reg) +\[(\d+):0\]", body, re.M)
-    return sum(int(high) + 1 for high in declared)
+    widths = [int(high) + 1 for high in declared]
+    return sum(width * max(1, width // _WIDE) for width in widths)
 
 
 def compiled_once(files, top):
