@@ -2,7 +2,7 @@
 
 from golden.spec.sizes import CoreSizes, words_for
 
-__all__ = ["CORES", "PRESETS", "blocks_of"]
+__all__ = ["CORES", "MIXED_PRECISION", "PRESETS", "blocks_of"]
 
 # tiny is for quick tests; disc has the size of one core of the DiSC paper (64 dot-product units of 64 lanes).
 CORES = {
@@ -108,4 +108,25 @@ def blocks_of(core):
     }
 
 
-PRESETS = {name: blocks_of(core) for name, core in CORES.items()}
+def mixed_precision_blocks(n_rows, n_channels, n_output_lanes):
+    """``{block: parameters}`` of DSTAR's blocks, as many columns as rows; ``disc`` is one core of the paper."""
+    return {
+        "quantizer_unit": {"n_values": n_rows, "n_channels": n_channels},
+        "mixed_precision_array": {
+            "n_rows": n_rows,
+            "n_columns": n_rows,
+            "n_channels": n_channels,
+            "weight_depth": 2 * n_channels,
+            "n_output_lanes": n_output_lanes,
+        },
+    }
+
+
+MIXED_PRECISION = {
+    "tiny": mixed_precision_blocks(4, 8, 4),
+    "small": mixed_precision_blocks(8, 32, 4),
+    "edge": mixed_precision_blocks(16, 128, 4),
+    "disc": mixed_precision_blocks(64, 128, 64),
+}
+
+PRESETS = {name: blocks_of(core) | MIXED_PRECISION[name] for name, core in CORES.items()}

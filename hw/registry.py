@@ -28,6 +28,8 @@ _ENTRIES = (
     Entry("softmax_unit"),
     Entry("layer_norm_unit"),
     Entry("data_aligner"),
+    Entry("quantizer_unit"),
+    Entry("mixed_precision_array"),
     Entry("core", package="hw.top"),
 )
 

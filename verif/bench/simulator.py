@@ -23,7 +23,7 @@ class SimulatorError(Exception):
 
 
 def choose(name=None, default=None):
-    """The simulator: ``name``, else the environment's ``SIM``, else ``default``, else Icarus, or Verilator without it."""
+    """The simulator: ``name``, else ``SIM`` of the environment, else ``default``, else Icarus if there is one."""
     name = name or os.environ.get("SIM") or default or ("icarus" if shutil.which("iverilog") else "verilator")
     if name not in SIMULATORS:
         raise SimulatorError(f"unknown simulator {name!r}: legal are {', '.join(SIMULATORS)}")

@@ -68,6 +68,16 @@ POINTS = {
         (True, {"n_banks": 2, "n_slots": 5}),
         (True, {"n_banks": 16, "n_slots": 2}),
     ],
+    "quantizer_unit": [
+        (False, {"n_values": 1, "n_channels": 1, "n_levels": 1, "channel_width": 1}),
+        (True, {"n_values": 5, "n_channels": 7, "n_levels": 4, "reconstruct": True}),
+        (True, {"n_values": 16, "n_channels": 40, "channel_width": 11}),
+    ],
+    "mixed_precision_array": [
+        (False, {"n_rows": 1, "n_columns": 1, "n_channels": 1, "n_levels": 1, "weight_depth": 1}),
+        (True, {"n_rows": 5, "n_columns": 6, "n_channels": 40, "n_levels": 4, "weight_depth": 50, "n_output_lanes": 3}),
+        (True, {"n_rows": 3, "n_columns": 2, "n_channels": 9, "weight_depth": 9, "n_output_lanes": 1}),
+    ],
     "layer_norm_unit": [
         (False, {"n_lanes": 1, "n_slots": 1}),
         (True, {"n_lanes": 3, "n_slots": 5}),

@@ -1,15 +1,12 @@
 """Layouts between the parts of the mixed-precision array."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import signed
 from amaranth.lib import data
-from amaranth.utils import bits_for, ceil_log2
+from amaranth.utils import bits_for
 
-from golden.spec.mixed_precision import GROUP, SLICE_WIDTH, n_keys, sum_width
-from golden.spec.parameters import Parameters, integer
+from golden.spec.mixed_precision import GROUP, SLICE_WIDTH, n_keys
 
-__all__ = ["EXPONENT", "MULTIPLES", "WEIGHT", "ArrayParameters", "group_layout", "weight_layout"]
+__all__ = ["EXPONENT", "MULTIPLES", "WEIGHT", "group_layout", "weight_layout"]
 
 WEIGHT = signed(8)
 EXPONENT = signed(7)
@@ -17,29 +14,6 @@ EXPONENT = signed(7)
 
 MULTIPLES = data.ArrayLayout(data.StructLayout({"once": signed(8), "twice": signed(10), "triple": signed(10)}), GROUP)
 """Multiples selected by the digits 1, 2, 3 of each lane: 1, 2, 3 times the weight, or 1, -2, -1 times in top slices."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArrayParameters(Parameters):
-    n_rows: int = integer(64, low=1, high=256, doc="values of a slice: tokens of a tile, rows of processing elements")
-    n_columns: int = integer(64, low=1, high=256, doc="outputs: columns of processing elements")
-    n_channels: int = integer(128, low=1, high=4096, doc="vectors of a tile at most, so that no sum overflows")
-    n_levels: int = integer(3, low=1, high=8, doc="number of different exponents of the vectors of a tile")
-    weight_depth: int = integer(256, low=1, high=1 << 16, doc="weight rows in the bank, n_columns weights each")
-
-    @property
-    def sum_width(self):
-        """Bits of a sum, which no tile can overflow."""
-        return sum_width(self.n_channels, self.n_levels)
-
-    @property
-    def address_width(self):
-        """Bits of a weight row's address."""
-        return max(1, ceil_log2(self.weight_depth))
-
-    def check(self):
-        if self.sum_width > 32:
-            self.refuse("n_channels", f"less, or n_levels: sums of {self.sum_width} bits are more than 32")
 
 
 def group_layout(p):

@@ -4,8 +4,9 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from golden.spec.mixed_precision_array import ArrayParameters
 from hw.lib.block import Block
-from hw.units.mixed_precision_array.layouts import ArrayParameters, group_layout
+from hw.units.mixed_precision_array.layouts import group_layout
 
 __all__ = ["STEP", "GroupSequencer"]
 

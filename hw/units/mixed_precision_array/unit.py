@@ -1,26 +1,17 @@
 """MixedPrecisionArray: rows and columns of elements that multiply 2-bit slices by 8-bit weights, tile by tile."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision import GROUP
-from golden.spec.parameters import integer
+from golden.spec.mixed_precision_array import ArrayParameters, MixedPrecisionArrayParameters
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.lib.pipeline import Pipeline
 from hw.units.mixed_precision_array.element import CONTROL, SELECTS, ProcessingElement
-from hw.units.mixed_precision_array.layouts import (
-    EXPONENT,
-    MULTIPLES,
-    WEIGHT,
-    ArrayParameters,
-    group_layout,
-    weight_layout,
-)
+from hw.units.mixed_precision_array.layouts import EXPONENT, MULTIPLES, WEIGHT, group_layout, weight_layout
 from hw.units.mixed_precision_array.output_lane import OutputLane
 from hw.units.mixed_precision_array.sequencer import GroupSequencer
 
@@ -28,23 +19,6 @@ __all__ = ["MixedPrecisionArray", "MixedPrecisionArrayParameters"]
 
 _STEPS = 3
 """Clocks from the entry of a group to the addition of its products to the sums."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MixedPrecisionArrayParameters(ArrayParameters):
-    n_output_lanes: int | None = integer(
-        None, low=1, high=256, doc="outputs a beat, a divisor of n_columns; by default n_columns"
-    )
-
-    @property
-    def lanes(self):
-        """Outputs a beat."""
-        return self.n_output_lanes or self.n_columns
-
-    def check(self):
-        super().check()
-        if self.n_columns % self.lanes:
-            self.refuse("n_output_lanes", f"a divisor of n_columns={self.n_columns}")
 
 
 class MixedPrecisionArray(Block):

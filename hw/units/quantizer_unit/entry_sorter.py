@@ -6,9 +6,10 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from golden.spec.mixed_precision import KEY_OFFSET, MAX_SLICES, n_keys
+from golden.spec.quantizer_unit import TileParameters
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
-from hw.units.quantizer_unit.layouts import EXPONENT, TileParameters, entry_layout, summary_layout
+from hw.units.quantizer_unit.layouts import EXPONENT, entry_layout, summary_layout
 
 __all__ = ["EntrySorter"]
 

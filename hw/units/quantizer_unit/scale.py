@@ -5,11 +5,12 @@ from amaranth.lib.wiring import In, Out
 
 from golden.spec.formats import FP16
 from golden.spec.mixed_precision import MAX_SLICES
+from golden.spec.quantizer_unit import TileParameters
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
-from hw.units.quantizer_unit.layouts import EXPONENT, MAGNITUDE_WIDTH, TileParameters
+from hw.units.quantizer_unit.layouts import EXPONENT, MAGNITUDE_WIDTH
 
 __all__ = ["ScaleSelector"]
 

@@ -1,35 +1,23 @@
 """QuantizerUnit: differences of activations to 2, 4, 6 or 8 bits, split into slices that are output in array order."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for, ceil_log2
+from amaranth.utils import bits_for
 
 from golden.spec.formats import FP16
 from golden.spec.mixed_precision import CEILINGS, MAX_SLICES, SLICE_WIDTH
+from golden.spec.quantizer_unit import QuantizerUnitParameters, TileParameters
 from hw.arith.trees import MaximumTree
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
 from hw.units.quantizer_unit.entry_sorter import EntrySorter
-from hw.units.quantizer_unit.layouts import EXPONENT, MAGNITUDE_WIDTH, TileParameters, VectorParameters, entry_layout
+from hw.units.quantizer_unit.layouts import EXPONENT, MAGNITUDE_WIDTH, entry_layout
 from hw.units.quantizer_unit.reconstruction import Reconstruction
 from hw.units.quantizer_unit.scale import ScaleSelector
 from hw.units.quantizer_unit.value_lane import QuantiserLane
 
 __all__ = ["QuantizerUnit", "QuantizerUnitParameters"]
-
-_LEVELS_PER_STAGE = 2
-"""Comparators between the registers of the search for the largest magnitude."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuantizerUnitParameters(VectorParameters):
-    @property
-    def maximum_stages(self):
-        """Register stages of the search for the largest magnitude."""
-        return max(1, -(-ceil_log2(self.n_values) // _LEVELS_PER_STAGE))
 
 
 class QuantizerUnit(Block):
