@@ -93,7 +93,7 @@ class DerivedSizes:
 
     @property
     def query_beats(self):
-        """Beats that one word of IMEM gives, or as many of them as the longest row and a bias need."""
+        """Beats of one word of IMEM, limited to those of the longest row and a bias."""
         return min(self.row_word // self.n_lanes, self.max_beats)
 
     @property

@@ -94,13 +94,13 @@ def normalise(values, enable, epsilon, faults=None):
 
     total, scale = _sum_and_scale(number, enable)
     scale = scale + faults["scale"]
-    negative, places, deviation = _deviations(number, enable, count, octave, scale, total, faults)
+    negative, leading_zeros, deviation = _deviations(number, enable, count, octave, scale, total, faults)
     square = deviation * deviation << spec.SQUARE_FRACTION - 2 * spec.DEVIATION_WIDTH
-    squares = (square >> np.minimum(2 * places, 62)).sum(axis=-1, keepdims=True) + faults["squares"]
+    squares = (square >> np.minimum(2 * leading_zeros, 62)).sum(axis=-1, keepdims=True) + faults["squares"]
     root, exponent = _reciprocal_root(np.maximum(squares, 0), count, octave, scale, epsilon, faults)
     product = truncated_product(deviation, root, spec.PRODUCT_DROPPED, spec.PRODUCT_CENTRE)
     product = np.maximum(product + faults["product"], 0)
-    return round_pack(FP16, negative, product, -spec.PRODUCT_FRACTION - places - exponent, nan=special)
+    return round_pack(FP16, negative, product, -spec.PRODUCT_FRACTION - leading_zeros - exponent, nan=special)
 
 
 def _sum_and_scale(number, enable):
@@ -123,9 +123,9 @@ def _deviations(number, enable, count, octave, scale, total, faults):
     negative = negated >= 0
     # Positive deviations are one unit of the frame too small.
     magnitude = np.where(enable, np.where(negative, negated, ~negated), 0)
-    places = spec.FRAME_FRACTION - bit_length(magnitude)
-    deviation = (magnitude << places) >> spec.FRAME_FRACTION - spec.DEVIATION_WIDTH
-    return negative, places, np.maximum(deviation + faults["deviation"], 0)
+    leading_zeros = spec.FRAME_FRACTION - bit_length(magnitude)
+    deviation = (magnitude << leading_zeros) >> spec.FRAME_FRACTION - spec.DEVIATION_WIDTH
+    return negative, leading_zeros, np.maximum(deviation + faults["deviation"], 0)
 
 
 def _reciprocal_root(squares, count, octave, scale, epsilon, faults):

@@ -111,8 +111,8 @@ def dynamic_exponent(words):
 
 def slices(quantised):
     """Slices [..., channels, MAX_SLICES, G] as unsigned 2-bit codes; those above ``n_slices`` are the sign's copies."""
-    places = 2 * np.arange(MAX_SLICES)[:, None]
-    return quantised.value[..., None, :] >> places & 3
+    shifts = 2 * np.arange(MAX_SLICES)[:, None]
+    return quantised.value[..., None, :] >> shifts & 3
 
 
 def reconstruct(quantised):

@@ -63,8 +63,8 @@ class SplitSingle(Block):
         below = FP32.fraction_width - fmt.fraction_width
         fraction = word.fraction[below:]
         rest = Signal(p)
-        kept = word.fraction[max(below - p + 1, 0) : below]
-        m.d.comb += rest.eq(Cat(word.fraction[: below - len(kept)].any(), kept))
+        low_bits = word.fraction[max(below - p + 1, 0) : below]
+        m.d.comb += rest.eq(Cat(word.fraction[: below - len(low_bits)].any(), low_bits))
         number = ~(clear | special)
         kept_exponent = Signal.like(self.upper.exponent)
         m.d.comb += kept_exponent.eq(Mux(large, fmt.max_exponent, Mux(tiny, 0, exponent)))

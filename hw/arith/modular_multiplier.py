@@ -94,9 +94,9 @@ class ModularMultiplier(Block):
         m = Module()
         heap = Heap(m, "heap", self.width)
         for exponent in range(self.width):
-            kept = self.width - exponent
-            partial = Signal(kept, name=f"partial_{exponent}")
-            m.d.comb += partial.eq(self.multiplicand[:kept] & self.multiplier[exponent].replicate(kept))
+            n_bits = self.width - exponent
+            partial = Signal(n_bits, name=f"partial_{exponent}")
+            m.d.comb += partial.eq(self.multiplicand[:n_bits] & self.multiplier[exponent].replicate(n_bits))
             heap.add(partial, exponent)
         m.d.comb += self.product.eq(heap.total())
         return m

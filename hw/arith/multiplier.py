@@ -234,9 +234,9 @@ class TruncatedMultiplier(Block):
         heap = Heap(m, "heap", len(self.product))
         heap.add_constant(self.centre)
         for index in range(self.multiplier_width):
-            kept = self.multiplicand[max(0, self.dropped - index) :]
-            row = Signal(len(kept), name=f"partial_{index}")
-            m.d.comb += row.eq(kept & self.multiplier[index].replicate(len(kept)))
+            remaining = self.multiplicand[max(0, self.dropped - index) :]
+            row = Signal(len(remaining), name=f"partial_{index}")
+            m.d.comb += row.eq(remaining & self.multiplier[index].replicate(len(remaining)))
             heap.add(row, max(0, index - self.dropped))
         if self.pipelined:
             pipe = Pipeline(m, advance=self.advance)

@@ -91,8 +91,8 @@ class Core(Block):
         self._wants = {item: self._selected(m, item) for item in Memory}
         self._rows(m, array, vector)
         self._masks(m, array, softmax, vector)
-        self._kept(m, array, softmax, vector)
-        self._masses(m, softmax)
+        self._score_memories(m, array, softmax, vector)
+        self._retained_mass(m, softmax)
         self._banks(m, array, vector)
         self._count(m, array, vector)
         return m
@@ -165,7 +165,7 @@ class Core(Block):
             softmax.mask_write.ready.eq(made.ready),
         ]
 
-    def _kept(self, m, array, softmax, vector):
+    def _score_memories(self, m, array, softmax, vector):
         """OMEM: scores from the array to softmax, probabilities from there to the vector unit."""
         load_store = self._load_store
         words = Cat(load_store.write_data)[: 16 * self.n_banks]
@@ -185,7 +185,7 @@ class Core(Block):
                 memory.peek.address.eq(load_store.read_address),
             ]
 
-    def _masses(self, m, softmax):
+    def _retained_mass(self, m, softmax):
         """The retained mass of each row."""
         load_store = self._load_store
         loads = Signal(name="loads_mass")

@@ -71,7 +71,7 @@ def test_no_clock_is_lost():
 
 @pytest.mark.slow
 def test_a_slow_mask_memory_holds_up_everything():
-    """So few mask rows are taken that the unit, its queue and its buffers fill, and the walk has to wait."""
+    """So few mask rows are taken that the unit, its queue and its buffers fill, and the scan stalls."""
     core = CoreSizes(n_banks=8, max_tokens=128, omem_depth=2048, n_masks=3, **LATENT)
     block = SoftmaxController.for_core(core)
     program = SoftmaxProgram(core, SEED)

@@ -58,7 +58,7 @@ class ColumnWriter(CorePart):
         columns = aligner.columns
         is_used = Signal()  # the column is not beyond the last word
         taken = Signal()
-        address, lane = self._walk(m, taken, is_used)
+        address, lane = self._next_position(m, taken, is_used)
         m.d.comb += [
             aligner.rows.payload.eq(self.groups.payload),
             aligner.rows.valid.eq(self.groups.valid),
@@ -75,7 +75,7 @@ class ColumnWriter(CorePart):
             ]
         return m
 
-    def _walk(self, m, taken, is_used):
+    def _next_position(self, m, taken, is_used):
         """Address and lane of the next column: word by word within a slot, then the next slot."""
         plan = self.plan
         width = max(len(self.keys.payload.address), len(self.values.payload.address))

@@ -51,20 +51,20 @@ class HashOrder(CorePart):
         bank = Signal(range(self.n_banks))
         group = Signal(len(self.items.payload.group))
         slot = Signal(ceil_log2(p.key_slots))
-        asked, ends_tile, ends_slot = Signal(), Signal(), Signal()
+        requests, ends_tile, ends_slot = Signal(), Signal(), Signal()
         group_asked = Signal.like(group, reset_less=True)
         m.d.comb += [
             mapper.hash_multiplier.eq(self.multiplier),
             mapper.slot.valid.eq(is_running),
             mapper.slot.payload.bank[0].eq(bank),
             mapper.slot.payload.address[0].eq(slot << plan.hash.shift),
-            asked.eq(is_running & mapper.slot.ready),
+            requests.eq(is_running & mapper.slot.ready),
             ends_tile.eq(bank == self.n_banks - 1),
             ends_slot.eq(ends_tile & (group == plan.last_group)),
         ]
         with m.If(self.start):
             m.d.sync += [is_running.eq(1), bank.eq(0), group.eq(0), slot.eq(0)]
-        with m.Elif(asked):
+        with m.Elif(requests):
             m.d.sync += [bank.eq(bank + 1), group_asked.eq(group)]
             with m.If(ends_tile):
                 m.d.sync += group.eq(Mux(ends_slot, 0, group + 1))

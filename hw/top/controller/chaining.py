@@ -85,7 +85,10 @@ class ChainingChecker(Block):
         self._previous_decoder = CommandDecoder(m, previous, prefix="previous_")
 
         read = self._union(m, "both_read", self.source_extent, self.source_2_extent)
-        chain_read, chain_written = self._hull(m, "read", read), self._hull(m, "written", self.destination_extent)
+        chain_read, chain_written = (
+            self._enclosing_range(m, "read", read),
+            self._enclosing_range(m, "written", self.destination_extent),
+        )
         gated = FLAGS["gated"]
         same_rows = (
             (previous.n_rows == command.n_rows)
@@ -122,14 +125,14 @@ class ChainingChecker(Block):
                 terms.append(self._previous_decoder.any_of(giving) & self._decoder.any_of(taking) & is_same)
         return any_term(terms)
 
-    def _hull(self, m, name, extent):
+    def _enclosing_range(self, m, name, extent):
         """The enclosing range of all words that the chain reads, or writes."""
-        hull = Signal(EXTENT, name=f"{name}_words")
+        enclosing = Signal(EXTENT, name=f"{name}_words")
         with m.If(self.begin):
-            m.d.sync += hull.eq(extent)
+            m.d.sync += enclosing.eq(extent)
         with m.Elif(self.join):
-            m.d.sync += hull.eq(self._union(m, f"{name}_union", hull, extent))
-        return hull
+            m.d.sync += enclosing.eq(self._union(m, f"{name}_union", enclosing, extent))
+        return enclosing
 
     @staticmethod
     def _union(m, name, one, other):

@@ -184,7 +184,7 @@ class Controller(CorePart):
             with m.If(issue & is_chosen & (moved | (made & (command.n_rows > rows)))):
                 m.d.sync += rows.eq(command.n_rows)
 
-        masks, masses = (
+        masks, retained = (
             [(form, item) for form in COMMANDS for item in form.writes if isinstance(item, kind)]
             for kind in (MaskRows, MassRows)
         )
@@ -192,7 +192,7 @@ class Controller(CorePart):
             for name in dict.fromkeys(operand.number for _, operand in masks):
                 written = [(form, operand) for form, operand in masks if operand.number == name]
                 update(rows, written, command[name] == index)
-        update(self._mass_rows, masses, 1)
+        update(self._mass_rows, retained, 1)
 
     def _start_units(self, m, command, issue, unit, busy):
         last_unit = Signal(range(len(Unit)))  # the unit of the command before

@@ -113,7 +113,7 @@ class LoadStore(CorePart):
         ]
         is_running = Signal()
         step = Signal()  # one beat is taken from the load stream, or read for the store stream
-        is_last, address, part = self._walk(m, step, is_store)
+        is_last, address, part = self._iterate(m, step, is_store)
         ends = Signal()
         nothing = Signal()  # an empty token list
         m.d.comb += [
@@ -156,7 +156,7 @@ class LoadStore(CorePart):
         m.d.comb += signal.eq(condition)
         return signal
 
-    def _walk(self, m, step, is_store):
+    def _iterate(self, m, step, is_store):
         """Iterates over rows and, within them, words, banks or pieces: last flag, address, part."""
         p, command, memory = self.parameters, self.command, self._memory
         is_rows = memory[Memory.ROWS]

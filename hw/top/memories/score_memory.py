@@ -23,10 +23,10 @@ class ScoreMemoryParameters(Parameters):
 
 
 class ScoreMemory(Block):
-    """Every bank is written and read at its own address, one FP16 word a clock in each direction.
+    """Every bank is written and read at its own address, one FP16 word a clock each way.
 
-    ``load`` writes and ``peek`` reads one address in all banks, only while no other port is used; the words that ``peek``
-    reads also appear at ``reader``.
+    ``load`` writes and ``peek`` reads one address in all banks, only while no other port is used; ``reader`` also
+    outputs the words that ``peek`` reads.
     """
 
     Parameters = ScoreMemoryParameters

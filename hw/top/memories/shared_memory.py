@@ -36,7 +36,7 @@ class SharedMemory(Block):
 
     ``readers`` get their words in order, from the next clock on; two words may be waiting to be taken. ``writers``
     send address, word and one enable for each part of it. A read in the clock of a write of the same
-    word gives anything. ``direct`` reads without waiting, for a user who knows that no port asks: ``direct_word`` is
+    word is undefined. ``direct`` reads without arbitration, only legal while no port is used: ``direct_word`` is
     the word in the next clock, until something else is read.
     """
 

@@ -63,38 +63,38 @@ class BitmapScanner(Block):
         m = Module()
         rest = [Signal(self.n_slots, name=f"rest_{bank}", reset_less=True) for bank in range(self.n_banks)]
         finders = [SlotFinder(n_slots=self.n_slots) for _ in rest]
-        is_walking = Signal()
+        is_scanning = Signal()
         is_first = Signal(reset_less=True)
         is_last_turn = Signal(reset_less=True)
         turn = Signal(range(self.max_turns))
 
-        walked = stream.Signature(self.step.payload.shape()).create(path=("walked",))
-        pipe = Pipeline(m, source=walked, sink=self.step)
+        scanned = stream.Signature(self.step.payload.shape()).create(path=("scanned",))
+        pipe = Pipeline(m, source=scanned, sink=self.step)
         pipe.valid_chain(1)
-        m.d.comb += self.step.payload.eq(pipe.register(walked.payload, name="step_register"))
+        m.d.comb += self.step.payload.eq(pipe.register(scanned.payload, name="step_register"))
 
         begins = Signal()
         ends_row = Signal()
         m.d.comb += [
-            walked.valid.eq(is_walking),
-            walked.payload.enable.eq(Cat(finder.any for finder in finders)),
-            walked.payload.first.eq(is_first),
-            walked.payload.last.eq(~Cat(finder.several for finder in finders).any()),
-            walked.payload.last_turn.eq(is_last_turn),
-            begins.eq(self.bitmap.valid & (~is_walking | (walked.ready & walked.payload.last))),
+            scanned.valid.eq(is_scanning),
+            scanned.payload.enable.eq(Cat(finder.any for finder in finders)),
+            scanned.payload.first.eq(is_first),
+            scanned.payload.last.eq(~Cat(finder.several for finder in finders).any()),
+            scanned.payload.last_turn.eq(is_last_turn),
+            begins.eq(self.bitmap.valid & (~is_scanning | (scanned.ready & scanned.payload.last))),
             ends_row.eq(turn + 1 == self.turns),
             self.bitmap.ready.eq(begins & ends_row),
         ]
         for bank, (left, finder) in enumerate(zip(rest, finders, strict=True)):
             m.submodules[f"finder_{bank}"] = finder
-            m.d.comb += [finder.bits.eq(left), walked.payload.slot[bank].eq(finder.slot)]
+            m.d.comb += [finder.bits.eq(left), scanned.payload.slot[bank].eq(finder.slot)]
             with m.If(begins):
                 m.d.sync += left.eq(self.bitmap.payload.bitmap[bank] & self.used)
-            with m.Elif(walked.ready):
+            with m.Elif(scanned.ready):
                 m.d.sync += left.eq(finder.others)
         with m.If(begins):
-            m.d.sync += [is_walking.eq(1), is_first.eq(1), is_last_turn.eq(ends_row)]
+            m.d.sync += [is_scanning.eq(1), is_first.eq(1), is_last_turn.eq(ends_row)]
             m.d.sync += turn.eq(Mux(ends_row, 0, turn + 1))
-        with m.Elif(is_walking & walked.ready):
-            m.d.sync += [is_first.eq(0), is_walking.eq(~walked.payload.last)]
+        with m.Elif(is_scanning & scanned.ready):
+            m.d.sync += [is_first.eq(0), is_scanning.eq(~scanned.payload.last)]
         return m

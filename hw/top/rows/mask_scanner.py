@@ -50,34 +50,34 @@ class MaskScanner(CorePart):
     }
 
     @staticmethod
-    def _walker(p):
+    def _make_scanner(p):
         return BitmapScanner(n_banks=p.n_banks, n_slots=p.key_slots, max_turns=-(-p.max_head_dim // p.simd_lanes))
 
     @classmethod
     def members(cls, p):
-        walker = cls._walker(p).signature.members
+        scanner = cls._make_scanner(p).signature.members
         return {
             "rows": In(stream.Signature(RowSequencer(max_tokens=p.max_tokens).parameters.row_width)),
             "mask_number": In(4),
             "n_keys": In(16),
-            "turns": walker["turns"],
+            "turns": scanner["turns"],
             "mask": Out(mask_read(p)),
-            "step": walker["step"],
+            "step": scanner["step"],
         }
 
     def circuit(self):
         m = Module()
         p = self.parameters
-        m.submodules.walker = walker = self._walker(self.parameters)
+        m.submodules.scanner = scanner = self._make_scanner(self.parameters)
         m.d.comb += [
             self.mask.address.payload.eq(mask_address(p, self.mask_number, self.rows.payload)),
             self.mask.address.valid.eq(self.rows.valid),
             self.rows.ready.eq(self.mask.address.ready),
-            walker.bitmap.payload.eq(self.mask.word.payload),
-            walker.bitmap.valid.eq(self.mask.word.valid),
-            self.mask.word.ready.eq(walker.bitmap.ready),
-            walker.used.eq(used_slots(p, self.n_keys)),
-            walker.turns.eq(self.turns),
+            scanner.bitmap.payload.eq(self.mask.word.payload),
+            scanner.bitmap.valid.eq(self.mask.word.valid),
+            self.mask.word.ready.eq(scanner.bitmap.ready),
+            scanner.used.eq(used_slots(p, self.n_keys)),
+            scanner.turns.eq(self.turns),
         ]
-        connect(m, walker.step, flipped(self.step))
+        connect(m, scanner.step, flipped(self.step))
         return m

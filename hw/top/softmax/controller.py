@@ -18,7 +18,7 @@ from hw.units.softmax_unit.unit import SoftmaxUnit
 
 __all__ = ["SoftmaxController"]
 
-_ROWS_WALKED = 6
+_ROWS_IN_FLIGHT = 6
 """Rows in flight from the address of their mask to the end of their scan that sustain full throughput, if the word
 comes in the clock after its address, or up to two clocks later."""
 
@@ -45,7 +45,7 @@ class SoftmaxController(CorePart):
         "control": "what to do, and how far it is",
         "mask": "rows of the mask memory",
         "scores": "scores, by bank",
-        "mass": "kept masses, one memory of them",
+        "mass": "retained mass, one memory",
         "probability_write": "one probability a bank, always taken",
         "mask_write": "row of mask_out, and its word of the mask memory",
         "mass_write": "the retained mass of a row, always taken",
@@ -80,18 +80,18 @@ class SoftmaxController(CorePart):
             uses_mass.eq((self.control.command.flags & FLAGS["use_mass"]).any()),
         ]
         # Passed from the scan to the probabilities of a step: the slots and the row's number.
-        walked = data.StructLayout(
+        scanned = data.StructLayout(
             {
                 "slot": data.ArrayLayout(ceil_log2(self.parameters.key_slots), self.n_banks),
                 "row": self.parameters.token_width,
             }
         )
-        m.submodules.walked = steps = StreamQueue(width=walked.size, depth=self._steps_inside, storage="memory")
+        m.submodules.scanned = steps = StreamQueue(width=scanned.size, depth=self._steps_inside, storage="memory")
         m.submodules.unit = self._unit
-        step, row = self._walk(m)
+        step, row = self._scan(m)
         self._read(m, step, row, uses_mass, steps.source)
         m.d.comb += steps.source.payload.eq(Cat(step.payload.slot, row))
-        self._write(m, data.View(walked, steps.sink.payload), steps.sink)
+        self._write(m, data.View(scanned, steps.sink.payload), steps.sink)
         return m
 
     @property
@@ -110,29 +110,29 @@ class SoftmaxController(CorePart):
                 m.d.sync += pointer.eq(pointer + 1)
         return pointers
 
-    def _walk(self, m):
+    def _scan(self, m):
         """The scan steps of all rows, each with its row."""
         m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
-        m.submodules.walk = walk = MaskScanner.for_core(self.parameters)
-        m.submodules.rows = rows = StreamQueue(width=len(loop.rows.payload.row), depth=_ROWS_WALKED)
+        m.submodules.mask_scanner = scanner = MaskScanner.for_core(self.parameters)
+        m.submodules.rows = rows = StreamQueue(width=len(loop.rows.payload.row), depth=_ROWS_IN_FLIGHT)
         m.d.comb += [
             loop.token.eq(self.control.token),
             loop.start.eq(self.control.start),
             loop.gated.eq((self.control.command.flags & FLAGS["gated"]).any()),
             loop.n_active.eq(self.control.n_active),
             loop.limit.eq(self.control.limit),
-            walk.rows.payload.eq(loop.rows.payload.row),
+            scanner.rows.payload.eq(loop.rows.payload.row),
             rows.source.payload.eq(loop.rows.payload.row),
-            walk.rows.valid.eq(loop.rows.valid & rows.source.ready),
-            rows.source.valid.eq(loop.rows.valid & walk.rows.ready),
-            loop.rows.ready.eq(walk.rows.ready & rows.source.ready),
-            walk.mask_number.eq(self.control.command.mask),
-            walk.n_keys.eq(self.control.command.n_out),
-            walk.turns.eq(1),
-            rows.sink.ready.eq(walk.step.valid & walk.step.ready & walk.step.payload.last),
+            scanner.rows.valid.eq(loop.rows.valid & rows.source.ready),
+            rows.source.valid.eq(loop.rows.valid & scanner.rows.ready),
+            loop.rows.ready.eq(scanner.rows.ready & rows.source.ready),
+            scanner.mask_number.eq(self.control.command.mask),
+            scanner.n_keys.eq(self.control.command.n_out),
+            scanner.turns.eq(1),
+            rows.sink.ready.eq(scanner.step.valid & scanner.step.ready & scanner.step.payload.last),
         ]
-        connect(m, walk.mask, flipped(self.mask))
-        return walk.step, rows.sink.payload
+        connect(m, scanner.mask, flipped(self.mask))
+        return scanner.step, rows.sink.payload
 
     def _read(self, m, step, row, uses_mass, steps):
         """Read each step's scores and pass them to the unit from the next clock on."""
@@ -193,17 +193,17 @@ class SoftmaxController(CorePart):
             m.d.comb += write.value.eq(found.payload["values"][bank])
 
         begins_row = Signal(init=1)
-        kept = Signal(self.mask_write.payload.row.shape(), reset_less=True)
-        next_kept = Signal.like(kept)
+        mask_row = Signal(self.mask_write.payload.row.shape(), reset_less=True)
+        next_mask_row = Signal.like(mask_row)
         new = Signal(data.ArrayLayout(self.parameters.key_slots, self.n_banks))
         m.d.comb += [new[bank].eq(keep << step.slot[bank]) for bank, keep in enumerate(found.payload.keep)]
-        m.d.comb += next_kept.eq(Mux(begins_row, 0, kept) | new.as_value())
+        m.d.comb += next_mask_row.eq(Mux(begins_row, 0, mask_row) | new.as_value())
         with m.If(taken):
-            m.d.sync += [kept.eq(next_kept), begins_row.eq(found.payload.last), waiting_row.eq(step.row)]
+            m.d.sync += [mask_row.eq(next_mask_row), begins_row.eq(found.payload.last), waiting_row.eq(step.row)]
         m.d.sync += is_waiting.eq((ends_row & self._makes_mask) | (is_waiting & ~self.mask_write.ready))
         m.d.comb += [
             self.mask_write.valid.eq(is_waiting),
-            self.mask_write.payload.row.eq(kept),
+            self.mask_write.payload.row.eq(mask_row),
             self.mask_write.payload.address.eq(
                 mask_address(self.parameters, self.control.command.mask_out, waiting_row)
             ),

@@ -155,16 +155,16 @@ class VectorController(CorePart):
             m.d.comb += [placing.first[index].eq(first), placing.stride[index].eq(stride)]
         reader, loads = self._reader, self._norm.loads
         beta = self._named(m, (command.source_2 + command.source_2_stride)[: len(place[1])], "beta_place")
-        asked = Signal(name="coefficients_asked")
+        requested = Signal(name="coefficients_requested")
         with m.If(self.control.start):
-            m.d.sync += asked.eq(0)
+            m.d.sync += requested.eq(0)
         with m.Elif(loads & reader.rows.ready):
-            m.d.sync += asked.eq(1)
+            m.d.sync += requested.eq(1)
         m.d.comb += [
             self._issue.rows.payload.eq(placed.payload.row),
             self._issue.rows.valid.eq(placed.valid & self._is_spmm & places.source.ready),
             reader.rows.payload.eq(Mux(loads, Cat(command.source_2[: len(place[0])], beta), Cat(place[0], place[1]))),
-            reader.rows.valid.eq(Mux(loads, ~asked, placed.valid & ~self._is_spmm & places.source.ready)),
+            reader.rows.valid.eq(Mux(loads, ~requested, placed.valid & ~self._is_spmm & places.source.ready)),
             places.source.payload.eq(place[2]),
             placed.ready.eq(
                 places.source.ready & ~loads & Mux(self._is_spmm, self._issue.rows.ready, reader.rows.ready)

@@ -65,16 +65,16 @@ class RowReader(CorePart):
             for name in ("left", "right")
         )
         words_left = Signal.like(self.last_word, name="words_left", reset_less=True)
-        asked, ends_word, ends_row = Signal(), Signal(), Signal()
+        requests, ends_word, ends_row = Signal(), Signal(), Signal()
         m.d.comb += [
             self.imem.address.valid.eq(is_reading),
             self.imem.address.payload.eq(Mux(is_right, right, left)),
-            asked.eq(is_reading & self.imem.address.ready),
-            ends_word.eq(asked & (is_right | ~self.is_pair)),
+            requests.eq(is_reading & self.imem.address.ready),
+            ends_word.eq(requests & (is_right | ~self.is_pair)),
             ends_row.eq(ends_word & (words_left == 0)),
             self.rows.ready.eq(~is_reading | ends_row),
         ]
-        with m.If(asked):
+        with m.If(requests):
             m.d.sync += is_right.eq(self.is_pair & ~is_right)
         with m.If(self.rows.ready):
             m.d.sync += [

@@ -45,7 +45,7 @@ class SpmmIssue(CorePart):
 
     @staticmethod
     def members(p):
-        walk = MaskScanner.for_core(p).signature.members
+        scanner = MaskScanner.for_core(p).signature.members
         terms = {
             "enable": p.n_banks,
             "probability": data.ArrayLayout(FP16.width, p.n_banks),
@@ -56,22 +56,22 @@ class SpmmIssue(CorePart):
         return {
             "start": In(1),
             "command": In(COMMAND_LAYOUT),
-            **{name: walk[name] for name in ("turns", "rows", "mask")},
+            **{name: scanner[name] for name in ("turns", "rows", "mask")},
             "probabilities": Out(BankReadPort(p.n_banks, p.omem_depth)),
             "terms": Out(stream.Signature(data.StructLayout(terms))),
         }
 
     def circuit(self):
         m = Module()
-        m.submodules.walk = walk = MaskScanner.for_core(self.parameters)
+        m.submodules.mask_scanner = scanner = MaskScanner.for_core(self.parameters)
         m.d.comb += [
-            walk.mask_number.eq(self.command.mask),
-            walk.n_keys.eq(self.command.n_out),
-            walk.turns.eq(self.turns),
+            scanner.mask_number.eq(self.command.mask),
+            scanner.n_keys.eq(self.command.n_out),
+            scanner.turns.eq(self.turns),
         ]
-        connect(m, flipped(self.rows), walk.rows)
-        connect(m, walk.mask, flipped(self.mask))
-        step, taken = walk.step.payload, Signal(name="step_taken")
+        connect(m, flipped(self.rows), scanner.rows)
+        connect(m, scanner.mask, flipped(self.mask))
+        step, taken = scanner.step.payload, Signal(name="step_taken")
         self._read(m, step, taken)
 
         # Two stages: probabilities are being read; they are here. The memory holds them while the second one is full.
@@ -79,8 +79,8 @@ class SpmmIssue(CorePart):
         moves = Signal()
         m.d.comb += [
             moves.eq(~is_here | self.terms.ready),
-            walk.step.ready.eq(~is_reading | moves),
-            taken.eq(walk.step.valid & walk.step.ready),
+            scanner.step.ready.eq(~is_reading | moves),
+            taken.eq(scanner.step.valid & scanner.step.ready),
             self.terms.valid.eq(is_here),
         ]
         m.d.sync += is_reading.eq(taken | (is_reading & ~moves))

@@ -207,7 +207,7 @@ class DotProductArray(Block):
         """Every unit takes its bitmap of a row at the same time."""
         p = self.parameters
         self._delivered_row = Signal(p.row_width, name="delivered_row")
-        # The number and the place of the next mask; what is older than ``seen_row`` has come through the units' queues.
+        # The number and ring position of the next mask; everything older than ``seen_row`` passed the queues.
         accepted = Signal(row_tag(p.row_width, p.n_places), name="accepted")
         seen_row = Signal.like(self._delivered_row, name="seen_row")
         next_row = Signal.like(self._delivered_row, name="next_row")

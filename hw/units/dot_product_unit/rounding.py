@@ -116,7 +116,7 @@ class ScoreRounder(Block):
         values["wide"] = values["narrow"] if shared else (significand, 0)
         for name, target in (("wide", FP32), ("narrow", fmt)):
             value, lost = values[name]
-            kept, half, rest = _halves(value, lost, negative, target.precision)
+            upper, half, rest = _halves(value, lost, negative, target.precision)
             m.submodules[f"round_{name}"] = pack = RoundPack(
                 format=target.name, width=target.precision + 1, exponent_width=len(exponents[name])
             )
@@ -125,7 +125,7 @@ class ScoreRounder(Block):
                 pack.is_inf.eq(is_inf),
                 pack.is_nan.eq(is_nan),
                 pack.exponent.eq(exponents[name]),
-                pack.significand.eq(Cat(half, kept)),
+                pack.significand.eq(Cat(half, upper)),
                 pack.sticky.eq(rest),
                 getattr(self, name).eq(pipe.register(pack.word, name=f"{name}_2")),
             ]
@@ -155,9 +155,9 @@ def _normalise(m, bits, count, width):
     for step in reversed(range(len(count))):
         row = Signal(len(current), name=f"normalised_{1 << step}")
         m.d.comb += row.eq(Mux(count[step], current << (1 << step), current))
-        kept = min(len(row), width - 1 + (1 << step) - 1)
-        lost.append(row[: len(row) - kept].any())
-        current = row[len(row) - kept :]
+        n_left = min(len(row), width - 1 + (1 << step) - 1)
+        lost.append(row[: len(row) - n_left].any())
+        current = row[len(row) - n_left :]
     missing = width - 1 - len(current)
     return Cat(Cat(lost).any(), Const(0, max(0, missing)), current)
 

@@ -103,14 +103,14 @@ class PowerLane(Block):
         # 2. The distance from the maximum; not negative where it is used.
         difference = Signal(FRAME.width)
         m.d.comb += difference.eq(self.maximum - framed)
-        kept = spec.FRAME_FRACTION + spec.WHOLE_WIDTH
+        n_low = spec.FRAME_FRACTION + spec.WHOLE_WIDTH
         absent = pipe.register(absent, name="absent_2")
-        beyond = pipe.register(difference[kept:], name="beyond_2")
-        difference = pipe.register(difference[:kept], name="difference_2")
+        beyond = pipe.register(difference[n_low:], name="beyond_2")
+        difference = pipe.register(difference[:n_low], name="difference_2")
 
         # 3 and 4. The exponent to base two.
         m.submodules.multiplier = multiplier = TruncatedMultiplier(
-            multiplicand_width=kept,
+            multiplicand_width=n_low,
             multiplier_width=spec.SCALE.fraction_width + 1,
             dropped=spec.EXPONENT_DROPPED,
             centre=spec.EXPONENT_CENTRE,

@@ -26,7 +26,7 @@ __all__ = ["TokenSelector", "TokenSelectorParameters"]
 class TokenSelectorParameters(spec.TokenSelectorParameters, LatentParameters):
     @property
     def write_delay(self):
-        """With reference = last: clocks from the read of a word's last beat until its place may be read again."""
+        """With reference = last: clocks from the read of a word's last beat until its address may be read again."""
         return bounds_store.WRITE_DELAY if self.bounds else reference_store.WRITE_DELAY
 
     @property
