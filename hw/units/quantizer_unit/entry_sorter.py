@@ -179,7 +179,9 @@ class EntrySorter(Block):
             entry.exponent.eq(Mux(is_empty, 0, key - (KEY_OFFSET + p.n_levels - 1) + self.finest_exponent)),
         ]
         with m.If(takes):
-            m.d.sync += [before.eq(key), is_first.eq(is_last)]
+            m.d.sync += is_first.eq(is_last)
+        with m.If(takes & ~is_empty):
+            m.d.sync += before.eq(key)
 
 
 class _Buffer:
