@@ -87,13 +87,13 @@ def _commit():
 def plot(text):
     """Draw the history of every point, relative to its first entry; without matplotlib say so and go on."""
     try:
-        import matplotlib
+        import matplotlib  # pyright: ignore[reportMissingImports]
     except ImportError:
         print(f"note: {PLOT} is not redrawn: matplotlib is not installed (requirements-demo.txt)")
         return
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "synthesis"
-    from matplotlib import pyplot
+    from matplotlib import pyplot  # pyright: ignore[reportMissingImports]
 
     series = {}
     for row in csv.DictReader(io.StringIO(text)):

@@ -213,6 +213,7 @@ class Core(Block):
                 port.address.eq(load_store.write_address),
                 port.words.eq(load_store.write_data),
             ]
+        m.d.comb += load_store.write_ready.eq(~self._wants[Memory.VALUES] | vector.word_ready)
         connect(m, array.value_write, vector.value_write)
 
     def _count(self, m, array, vector):

@@ -97,7 +97,7 @@ def test_commands(parameters):
                 runs.append(kind(stall=stall, limit=limit, abort=abort))
     result = run_all(block, runs)
     assert result["checked"] > 20
-    assert {"words", "values_before", "values_beside"} <= {way for run in runs for way in run["extra"]}
+    assert {"words", "words_beside", "values_before", "values_beside"} <= {way for run in runs for way in run["extra"]}
 
 
 @pytest.mark.slow

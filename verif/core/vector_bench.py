@@ -1,5 +1,7 @@
 """The memories beside the vector path, and its commands with what they must write."""
 
+from collections import deque
+
 import numpy as np
 
 from golden.core import vector as core_vector
@@ -8,7 +10,7 @@ from golden.core.memories import Memories, Words
 from golden.spec.commands import FLAGS, Command, Elementwise, Opcode
 from golden.spec.sizes import words_for
 from golden.units.layer_norm_unit import encode_epsilon
-from verif.bench.endpoints import Source, StallPattern
+from verif.bench.endpoints import Source, StallPattern, word
 from verif.bench.packing import join, pack
 from verif.bench.port_bits import width_of, word_text
 from verif.core.path_memories import Direct, MemoryReadPort, WriteStream
@@ -37,7 +39,7 @@ def connect(testbench):
 
 
 class BankWrites:
-    """Writes the engines' banks: whole words and, by ``value_write``, elements before a command and beside it."""
+    """Writes the engines' banks before a command and beside it: whole words and, by ``value_write``, elements."""
 
     name, role = "banks", "reads"
 
@@ -48,35 +50,39 @@ class BankWrites:
 
     def start(self, pattern, allowed):
         self._source.abort()
+        self._words = deque()
         self._pattern = pattern
 
     async def prepare(self, extra):
-        port = self._testbench.dut.word_write
-        for bank, address, word in extra.get("words", ()):
-            fields = (1, bank, address, word)
-            widths = (width_of(field.shape) for _, field in self._shape)
-            port.value = join(*zip(fields, widths, strict=True))
-            await self._testbench.clock.step()
-        port.value = 0
-        self._begin(extra.get("values_before", ()))
+        self._begin(extra.get("values_before", ()), extra.get("words", ()))
         await self.finish()
-        self._begin(extra.get("values_beside", ()))
+        self._begin(extra.get("values_beside", ()), extra.get("words_beside", ()))
 
-    def _begin(self, beats):
+    def _begin(self, beats, words):
         self._source.start(beats, StallPattern(self._pattern, self._testbench.random))
+        self._words = deque(words)
 
     async def finish(self):
-        for _ in range(40 * (1 + len(self._source._beats))):
-            if self._source.done:
+        for _ in range(40 * (1 + len(self._source._beats) + len(self._words))):
+            if self._source.done and not self._words:
                 return
             await self._testbench.clock.step()
-        self._testbench.report("value_write: writes are not taken")
+        self._testbench.report("value_write, word_write: writes are not taken")
 
     def drive(self, cycle):
         self._source.drive(cycle)
+        fields = (1, *self._words[0]) if self._words else (0, 0, 0, 0)
+        widths = (width_of(field.shape) for _, field in self._shape)
+        self._testbench.dut.word_write.value = join(*zip(fields, widths, strict=True))
 
     def sample(self, cycle):
         self._source.sample(cycle)
+        if self._words and word(self._testbench.dut.word_ready) == 1:
+            self._words.popleft()
+
+
+BESIDE = ("values_beside", "words_beside")
+"""How banks are written while a command runs."""
 
 
 class VectorProgram:
@@ -103,7 +109,7 @@ class VectorProgram:
 
     def _run(self, command, tokens, rows, group, **more):
         """The run of a command whose result is in IMEM."""
-        if more.get("abort") is not None and more["extra"].pop("values_beside", None):
+        if more.get("abort") is not None and any([more["extra"].pop(how, None) for how in BESIDE]):
             self._spare = None  # not all of it would be written
         return {
             "name": f"{Opcode(command.opcode).name}, {len(rows)} of {command.n_rows} rows, {command.n_in} elements, "
@@ -266,7 +272,7 @@ class VectorProgram:
         lane_width, address_width = (p.simd_lanes - 1).bit_length(), max(1, (p.vmem_depth - 1).bit_length())
         writes = []
         for (chunk, slot), address in np.ndenumerate(target):
-            if how == "words":
+            if how.startswith("words"):
                 writes += [
                     [bank, int(address), pack(values[bank, chunk, slot], 16)]
                     for bank in range(p.n_banks)
@@ -296,7 +302,7 @@ class VectorProgram:
         if not free:
             return {}
         self._spare = int(rng.choice(free)), chunks, slots
-        return self._values("values_beside", *self._spare, np.ones((p.n_banks, slots), bool))
+        return self._values(str(rng.choice(BESIDE)), *self._spare, np.ones((p.n_banks, slots), bool))
 
     # ELEMENTWISE ---------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,7 @@ class LoadStore(CorePart):
         "load": "load stream",
         "store": "store stream; last marks a command's last beat",
         "write": "write the beat to address (and part) of the memory",
+        "write_ready": "whether the memory can be written",
         "write_address": "the word",
         "write_part": "bank, engine or piece",
         "write_data": "the beat",
@@ -75,6 +76,7 @@ class LoadStore(CorePart):
             "store": Out(stream.Signature(data.StructLayout({"data": beat, "last": 1}))),
             "which": Out(len(Memory).bit_length()),
             "write": Out(1),
+            "write_ready": In(1),
             "write_address": Out(20),
             "write_part": Out(ceil_log2(parts)),
             "write_data": Out(beat),
@@ -132,8 +134,10 @@ class LoadStore(CorePart):
             compare.restart.eq((command.flags & FLAGS["restart"]).any()),
             compare.beats.payload.eq(self.load.payload),
             compare.beats.valid.eq(self.load.valid & is_compare),
-            self.load.ready.eq(Mux(is_compare, compare.beats.ready, is_running & is_load & ~nothing)),
-            self.write.eq(is_running & is_load & self.load.valid & ~nothing),
+            self.load.ready.eq(
+                Mux(is_compare, compare.beats.ready, is_running & is_load & ~nothing & self.write_ready)
+            ),
+            self.write.eq(is_running & is_load & self.load.valid & ~nothing & self.write_ready),
             self.write_address.eq(address),
             self.write_part.eq(part),
             self.write_data.eq(self.load.payload),

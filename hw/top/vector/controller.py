@@ -38,8 +38,8 @@ class VectorController(CorePart):
     * LAYER_NORM: a clock a word, in a unit of its own. Gamma and beta are read first, regardless of ``limit``.
 
     Results come in order, whole words or groups of simd_lanes elements; a row is done when all of it is written.
-    ``value_write`` has priority, so a projection can fill the banks while a command runs. ``word_write`` is always
-    taken, but only legal while the block is idle.
+    ``value_write`` has priority, so a projection can fill the banks while a command runs. ``word_write`` waits
+    in a register until the unit takes it; while it does, ``word_ready`` is 0 and the next word must wait.
 
     The mask's word and those of IMEM may come any time after their address; probabilities are read with one clock of
     latency, and the word must stay until the next read. ``counters`` are the increments of one clock, delayed by a
@@ -54,7 +54,8 @@ class VectorController(CorePart):
         "imem": "words of IMEM",
         "imem_write": "parts of a word of IMEM to write",
         "value_write": "an element for every engine's bank",
-        "word_write": "a word for one engine's bank; only while idle and without value_write",
+        "word_write": "a word for one engine's bank, taken where word_ready is set",
+        "word_ready": "whether word_write is taken",
         "counters": "commands of the unit, terms of its SPMM commands, clocks waiting for results or rows",
     }
 
@@ -72,6 +73,7 @@ class VectorController(CorePart):
             "imem_write": Out(stream.Signature(imem_write(p))),
             "value_write": In(stream.Signature(value_write(p))),
             "word_write": In(bank_write(p, p.vmem_depth, p.simd_lanes)),
+            "word_ready": Out(1),
             "counters": Out(data.StructLayout(counters)),
         }
 
@@ -239,8 +241,10 @@ class VectorController(CorePart):
         m.submodules.values_waiting = waiting = StreamQueue(width=layout.size, depth=2)
         word = Signal.like(self.word_write, name="word", reset_less=True)
         has_word = Signal(name="has_word")
-        m.d.sync += [word.eq(self.word_write), has_word.eq(self.word_write.valid)]
+        with m.If(self.word_ready):
+            m.d.sync += [word.eq(self.word_write), has_word.eq(self.word_write.valid)]
         m.d.comb += [
+            self.word_ready.eq(~has_word | self._unit.command.ready),
             waiting.source.payload.eq(self.value_write.payload),
             waiting.source.valid.eq(self.value_write.valid),
             self.value_write.ready.eq(waiting.source.ready),
