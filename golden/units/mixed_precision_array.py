@@ -52,7 +52,7 @@ def tile_sums(quantised, entries, weights):
     plan = schedule(entries)
     for first, size, shift in zip(plan.groups, plan.sizes, plan.shifts, strict=True):
         chosen = slice(first, first + size)
-        digits = codes[entries.vector[chosen], entries.place[chosen]]
+        digits = codes[entries.vector[chosen], entries.slice_index[chosen]]
         digits = np.where(entries.is_top[chosen, None] & (digits >= 2), digits - 4, digits)
         sums = (sums << shift) + digits.T @ weights[entries.vector[chosen]]
     return sums

@@ -27,7 +27,7 @@ class Entries(NamedTuple):
     """The slices of one tile in array order: by rising key, then by arrival."""
 
     vector: np.ndarray  # position of the vector in the tile
-    place: np.ndarray  # index of the slice in its vector, 0 the lowest
+    slice_index: np.ndarray  # index of the slice in its vector, 0 the lowest
     address: np.ndarray  # of the slice, counted over the tile in the order of arrival, lowest slice first
     key: np.ndarray
     shift: np.ndarray  # by how much the running sum is shifted left before this slice
@@ -127,15 +127,15 @@ def encode(quantised, *, finest_exponent, n_levels):
     first = np.cumsum(quantised.n_slices) - quantised.n_slices
     vector = np.repeat(np.arange(len(level)), quantised.n_slices)
     address = np.arange(len(vector))
-    place = address - first[vector]
-    key = level[vector] - 2 * place + KEY_OFFSET
+    slice_index = address - first[vector]
+    key = level[vector] - 2 * slice_index + KEY_OFFSET
     order = np.argsort(key, kind="stable")
     key = key[order]
     return Entries(
         vector[order],
-        place[order],
+        slice_index[order],
         address[order],
         key,
         np.diff(key, prepend=key[:1]),
-        place[order] == quantised.n_slices[vector[order]] - 1,
+        slice_index[order] == quantised.n_slices[vector[order]] - 1,
     )

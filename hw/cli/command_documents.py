@@ -49,7 +49,7 @@ store streams. All numbers are FP16. A matrix in IMEM has row r from word `first
   bank v and slot a, the two parts of `j k mod N s` (v on top, k the multiplier). Its elements i L to i L + L - 1
   (values: S in place of L) are the word `first + i s + a` of bank v.
 - **Masks** have bit `v key_slots + a` for slot a of bank v. Mask 0 has one row, which serves all rows.
-- **Scores** and **probabilities** are those of the elements that a mask keeps: bank v holds those of its keys from one
+- **Scores** and **probabilities** are those of the elements selected by a mask: bank v holds those of its keys from one
   word on, row after row in the order in which rows were processed, in a row by rising slot.
 """
 

@@ -1,4 +1,4 @@
-"""Stimulus and expectation for the row walker: rows of all densities, some empty, some full, walked several times."""
+"""Stimulus and expectation for the bitmap scanner: rows of all densities, some empty, some full, scanned several times."""
 
 import numpy as np
 

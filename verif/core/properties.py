@@ -1,4 +1,4 @@
-"""Parts of the core: the loop over rows, the walk over the ones of their masks, the controller."""
+"""Parts of the core: the loop over rows, the scan of their masks, the controller."""
 
 from amaranth.hdl import Array, Cat, Mux, Signal
 
@@ -196,7 +196,7 @@ PROPERTIES = [
     ),
     Property(
         "core",
-        "row walker: every one of a row in each turn, all banks at once, marks, no bubble",
+        "bitmap scanner: every set bit in each pass, all banks at once, flags, no bubble",
         BitmapScanner,
         [
             {"n_banks": 1, "n_slots": 2, "max_turns": 2},

@@ -1,4 +1,4 @@
-"""The row walker's Verilog at several sizes: every step, no bubble, any stalls."""
+"""The bitmap scanner's Verilog at several sizes: every step, no bubble, any stalls."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Stimulus and expectation for the sampled array: masks of all kinds, each unit's scores from its own bank."""
+"""Stimulus and expectation for the dot-product array: masks of all kinds, each unit's scores from its own bank."""
 
 import numpy as np
 

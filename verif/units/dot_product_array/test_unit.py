@@ -1,4 +1,4 @@
-"""The sampled array beyond the standard testbench: every clock of its schedule, order under stalls, errors."""
+"""The dot-product array beyond the standard testbench: every clock of its schedule, order under stalls, errors."""
 
 import numpy as np
 import pytest

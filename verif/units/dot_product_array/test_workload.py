@@ -1,4 +1,4 @@
-"""Real attention masks on the sampled array: the SDDMM takes the clocks planned, and little more than the ideal.
+"""Real attention masks on the dot-product array: the SDDMM takes the clocks planned, and little more than the ideal.
 
 The ideal is the time in dot products that was recorded with the masks (see ``shared/spec/workload.md``), times the
 beats of a dot product. Other data are used with ``WORKLOAD=file.npz``.

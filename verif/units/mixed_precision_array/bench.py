@@ -111,7 +111,7 @@ class MixedPrecisionArrayBench(Bench):
                 fields = int(self.rng.integers(p.weight_depth)), int(self.rng.integers(2))
                 if used:
                     at = first + lane
-                    digits = codes[entries.vector[at], entries.place[at]]
+                    digits = codes[entries.vector[at], entries.slice_index[at]]
                     fields = address[entries.vector[at]], entries.is_top[at]
                 lanes += [(pack(digits, 2), 2 * p.n_rows), (fields[0], p.address_width), (fields[1], 1), (used, 1)]
             last = index == len(starts) - 1

@@ -75,11 +75,11 @@ def test_entries_rise_and_hold_every_slice_once():
     entries = encode(found, finest_exponent=4, n_levels=3)
     assert (np.diff(entries.key) >= 0).all() and entries.shift.sum() == entries.key[-1] - entries.key[0]
     assert 0 <= entries.key.min() and entries.key.max() < n_keys(3)
-    pairs = set(zip(entries.vector, entries.place, strict=True))
+    pairs = set(zip(entries.vector, entries.slice_index, strict=True))
     assert len(pairs) == len(entries.key) == found.n_slices.sum()
     assert sorted(entries.address) == list(range(len(entries.key)))
     level = found.exponent[entries.vector] - 2
-    assert (entries.key == level - 2 * entries.place + KEY_OFFSET).all()
+    assert (entries.key == level - 2 * entries.slice_index + KEY_OFFSET).all()
 
 
 def test_nan_and_infinity_flag_their_vector_only():
