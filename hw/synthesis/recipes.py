@@ -164,7 +164,7 @@ def commands(recipe, files, top, library, folder, flatten, period_ps, mapping):
 
 def _logic(recipe, top, library, folder, flatten, mapping, adder_cells):
     """From a hierarchy to gates of Yosys and one-bit adders."""
-    job = ["proc -norom", "blackbox A:role=memory", ["plain_adders", "additions.v"]]
+    job = ["proc -norom", ["black_boxes"], ["plain_adders", "additions.v"]]
     if adder_cells:
         (folder / "stubs.v").write_text(STUBS)
         (folder / "fold.v").write_text(FOLD)

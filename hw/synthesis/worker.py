@@ -88,6 +88,16 @@ def _preserved(modules, census, top, part, most):
     return preserved
 
 
+def black_boxes(modules):
+    """Make the memories black boxes.
+
+    Each by its name: a selection by attribute makes the attribute known to a design that has none, and the order in
+    which Yosys goes over a design, and with it ABC's result, depends on all the names that it knows.
+    """
+    names = [name for name, module in modules.items() if module["attributes"].get("role") == "memory"]
+    return [f"blackbox {' '.join(names)}"] if names else []
+
+
 def adder_rows(modules, rules_path):
     """Split the rows of adders into one-bit adder cells; nothing if the design has none."""
     rows = {}
@@ -160,7 +170,9 @@ def box_memories(modules, report_path):
     return commands
 
 
-STEPS = {step.__name__: step for step in (flatten, adder_rows, plain_adders, half_used_adders, box_memories)}
+STEPS = {
+    step.__name__: step for step in (flatten, black_boxes, adder_rows, plain_adders, half_used_adders, box_memories)
+}
 
 
 def main(job_path):
