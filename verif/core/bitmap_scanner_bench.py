@@ -1,4 +1,4 @@
-"""Stimulus and expectation for the bitmap scanner: rows of all densities, some empty, some full, scanned several times."""
+"""Stimulus and expectation for the bitmap scanner: rows of all densities, empty and full ones, several passes."""
 
 import numpy as np
 
