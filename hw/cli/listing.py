@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from golden.spec.parameters import kind_of
 from hw.cli.arguments import ALL, EVERYTHING
-from hw.emit.emission import summary
+from hw.emit.contract import summary
 from hw.registry import BLOCKS, IN_ALL, PRESETS, make_block, unit_class
 
 __all__ = ["add_arguments", "run"]

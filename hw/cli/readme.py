@@ -8,8 +8,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from hw.cli import command_documents
-from hw.emit import contract
-from hw.emit.emission import summary
+from hw.emit.contract import members, summary
 from hw.emit.package import build_package, write_files
 from hw.lib.errors import UsageError
 from hw.registry import BLOCKS, IN_ALL, PRESETS, make_block
@@ -50,8 +49,8 @@ def block_table():
     rows = []
     for unit in BLOCKS:
         blocks = {config: make_block(unit, config) for config in PRESETS}
-        members = contract.members(blocks["small"])
-        ports = {direction: _names(members, direction) for direction in ("input", "output")}
+        connected = members(blocks["small"])
+        ports = {direction: _names(connected, direction) for direction in ("input", "output")}
         latencies = [block.latency for block in blocks.values()]
         latency = "by command" if None in latencies else " / ".join(map(str, latencies))
         what = summary(blocks["small"]).replace("|", "\\|")

@@ -1,34 +1,97 @@
-"""The contract of a block in plain data: ports, fields, timing. Header, manifest and README are made from it."""
+"""The contract of a component in plain data: what it does, its ports and their fields, its timing.
 
-from amaranth.hdl import Shape
+It is read from the component alone, before anything is emitted; header, manifest and README are made from it.
+"""
+
+import inspect
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Shape, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In
 
-from hw.emit.emission import flat_ports
-from hw.lib.ports import leaf_ports
+from hw.lib.block import Block
+from hw.lib.ports import leaf_ports, port_name
+
+__all__ = ["Contract", "contract_of", "flat_ports", "members", "summary"]
 
 
-def ports(block, clocking):
-    """The Verilog ports: a list of ``{name, direction, width}``; ``clocking`` says which of clk and rst there are."""
-    clocked = [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst") if name in clocking]
-    return clocked + [
-        {"name": name, "direction": direction, "width": len(value)}
-        for name, (direction, value) in flat_ports(block).items()
-    ]
+@dataclass(frozen=True)
+class Contract:
+    """What a user of a component relies on."""
+
+    summary: str
+    block: str | None
+    """The block's name; None of a component that is no block."""
+    parameters: dict[str, Any]
+    latency: int | None
+    interval: int | None
+    ports: list[dict]
+    """``{name, direction, width}`` of each Verilog port but clk and rst."""
+    members: list[dict]
+
+    def with_clocking(self, clocking):
+        """The Verilog ports, with those of clk and rst that the module has."""
+        clocked = [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst") if name in clocking]
+        return clocked + self.ports
 
 
-def members(block):
-    """What the user connects: streams and plain ports, with their sentence and the bits of their fields."""
+def contract_of(component):
+    """The contract of a block or of any other component."""
+    is_block = isinstance(component, Block)
+    return Contract(
+        summary=summary(component),
+        block=component.base_name if is_block else None,
+        parameters=component.parameters.to_dict() if is_block else {},
+        latency=getattr(component, "latency", None),
+        interval=getattr(component, "interval", None),
+        ports=[
+            {"name": name, "direction": direction, "width": len(value)}
+            for name, (direction, value) in flat_ports(component).items()
+        ],
+        members=members(component),
+    )
+
+
+def summary(component):
+    """The first paragraph of the class's docstring, on one line."""
+    text = inspect.cleandoc(type(component).__doc__ or "A design around blocks of the generator.")
+    return " ".join(text.split("\n\n")[0].replace("``", "").split())
+
+
+def flat_ports(component):
+    """The ports as Verilog sees them: ``{name: (direction, value)}``, zero-width ports left out."""
+    ports = {}
+    for path, member, value in component.signature.flatten(component):
+        value = Value.cast(value)
+        if len(value):
+            ports[port_name(path)] = ("input" if member.flow is In else "output", value)
+    return ports
+
+
+def members(component):
+    """What the user connects: streams and plain ports, with what they mean and the bits of their fields."""
+    values = component.parameters.to_dict() if isinstance(component, Block) else {}
+
+    def text(doc):
+        """A name of a parameter in braces stands for its value."""
+        return re.sub(r"\{(\w+)\}", lambda match: str(values[match[1]]), doc)
+
     return [
         {
             "name": port.name,
             "kind": "stream" if port.is_stream else "signal",
             "direction": "input" if port.flow is In else "output",
-            "doc": port.doc,
+            "doc": text(port.doc),
             "width": Shape.cast(port.shape).width,
-            "fields": list(_fields(port.shape)),
+            "fields": [
+                {**field, "doc": text(port.field_docs.get(re.sub(r"\[\d+\]", "", field["name"]), ""))}
+                for field in _fields(port.shape)
+            ],
         }
-        for port in leaf_ports(block)
+        for port in leaf_ports(component)
     ]
 
 

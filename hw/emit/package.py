@@ -9,11 +9,14 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
-from hw.emit import contract
-from hw.emit.emission import Emission, comment, summary
+from hw.emit.contract import contract_of
+from hw.emit.emission import Emission
+from hw.emit.header import comment, file_header
 from hw.emit.verilog import as_file
-from hw.lib.block import Block
+
+__all__ = ["COMMON_FILE", "MACRO_FILE", "MANIFEST", "Package", "build_package", "emit_package", "write_files"]
 
 TOOLS = ("amaranth", "pyosys")
 COMMON_FILE = "common.v"
@@ -21,95 +24,90 @@ MACRO_FILE = "macros.v"
 MANIFEST = "manifest.json"
 
 
-def build_package(blocks, memory="model", progress=lambda stage: None, target="asic"):
-    """Emit ``{top name: block}`` and return ``{file name: text}``; a block may be any Amaranth component.
+class Package(NamedTuple):
+    """``{file name: text}``, and the emission that the texts are of."""
 
-    A module that several blocks use goes to ``common.v``, a memory macro's black box to ``macros.v``; every other
-    module goes to the file of the block that needs it. ``files.f`` lists the files, ``manifest.json`` describes them.
+    files: dict[str, str]
+    emission: Emission
+
+
+def build_package(components, memory="model", progress=lambda stage: None, target="asic", prefix=""):
+    """The files of :func:`emit_package`."""
+    return emit_package(components, memory, progress, target, prefix).files
+
+
+def emit_package(components, memory="model", progress=lambda stage: None, target="asic", prefix=""):
+    """Emit ``{top name: component}``, blocks or any other Amaranth components.
+
+    A module that several tops use goes to ``common.v``, a memory macro's black box to ``macros.v``; every other module
+    goes to the file of the top that needs it. ``files.f`` lists the files, ``manifest.json`` describes them. ``prefix``
+    stands before the names of these two files and of all modules but the tops.
     """
-    emission = Emission(memory, target)
-    for name, block in blocks.items():
-        if f"{name}.v" in (COMMON_FILE, MACRO_FILE):
+    common, macros = prefix + COMMON_FILE, prefix + MACRO_FILE
+    for name in components:
+        if f"{name}.v" in (common, macros):
             raise ValueError(f"a top must have another name than {name!r}, whose file holds what the blocks share")
+    contracts = {name: contract_of(component) for name, component in components.items()}
+    emission = Emission(memory, target, prefix)
+    for name, component in components.items():
         progress(name)
-        emission.add_top(block, name)
+        emission.add_top(component, name)
     progress("writing Verilog")
-    modules = emission.verilog()
-    below = {name: emission.below(name) for name in blocks}
-
-    sources = {}
-    for module, text in modules.items():
-        owners = [name for name in blocks if module in below[name]]
-        if module in emission.macros:
-            file = MACRO_FILE
-        elif len(owners) > 1:
-            file = COMMON_FILE
-        else:
-            file = f"{owners[0]}.v"
-        sources.setdefault(file, []).append(text)
-    headers = {f"{name}.v": block_header(name, block, emission.clocking[name]) for name, block in blocks.items()}
-    headers[COMMON_FILE] = comment(["Modules that several blocks share."])
-    headers[MACRO_FILE] = comment(["Black boxes to be replaced by a memory compiler's macros; see manifest.json."])
-    order = sorted(sources, key=lambda file: (file not in (MACRO_FILE, COMMON_FILE), file))
-    files = {file: as_file(headers[file], sources[file]) for file in order}
+    texts = emission.verilog()
+    place = _placement(emission, components, common, macros)
+    headers = {f"{name}.v": file_header(name, contracts[name], emission.modules[name].clocking) for name in components}
+    headers[common] = comment(["Modules that several blocks share."])
+    headers[macros] = comment(["Black boxes to be replaced by a memory compiler's macros; see manifest.json."])
+    order = sorted(set(place.values()), key=lambda file: (file not in (macros, common), file))
+    guarded = {name: text if name in components else _guarded(name, text) for name, text in texts.items()}
+    files = {file: as_file(headers[file], [guarded[name] for name in texts if place[name] == file]) for file in order}
     manifest = {
         "tools": {tool: importlib.metadata.version(tool) for tool in TOOLS},
         "memory": memory,
         "target": target,
-        "files": {file: {"sha256": hashlib.sha256(text.encode()).hexdigest()} for file, text in files.items()},
-        "blocks": [describe(name, block, emission.clocking[name]) for name, block in blocks.items()],
-        "modules": {name: emission.attributes[name] for name in modules if name in emission.attributes},
-        "macros": emission.macros,
+        "prefix": prefix,
+        "files": {file: {"sha256": _digest(text)} for file, text in files.items()},
+        "blocks": [_describe(name, contracts[name], emission.modules[name].clocking) for name in components],
+        "modules": {
+            name: {"file": place[name], "sha256": _digest(text), **emission.modules[name].attributes}
+            for name, text in texts.items()
+        },
+        "macros": {name: module.macro for name, module in emission.modules.items() if module.macro},
     }
     files["files.f"] = "".join(f"{file}\n" for file in order)
     files[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
-    return files
+    return Package(files, emission)
 
 
-def describe(name, block, clocking):
-    """A block's entry in the manifest; of a component that is no block, what is known of it."""
-    if not isinstance(block, Block):
-        return {"top": name, "file": f"{name}.v", "ports": contract.ports(block, clocking)}
-    return {
-        "top": name,
-        "block": block.base_name,
-        "file": f"{name}.v",
-        "parameters": block.parameters.to_dict(),
-        "latency": block.latency,
-        "interval": block.interval,
-        "ports": contract.ports(block, clocking),
-        "members": contract.members(block),
-    }
+def _placement(emission, tops, common, macros):
+    """``{module: file}``."""
+    below = {name: emission.below(name) for name in tops}
+    place = {}
+    for name, module in emission.modules.items():
+        owners = [top for top in tops if name in below[top]]
+        place[name] = macros if module.macro else common if len(owners) > 1 else f"{owners[0]}.v"
+    return place
 
 
-def block_header(name, block, clocking):
-    """The comment at the top of a block's file: what it does, its configuration and its port contract."""
-    if not isinstance(block, Block):
-        return comment([f"{name}: a design around blocks of the generator."])
-    lines = [f"{name}: {summary(block)}", "", "Configuration"]
-    lines += [f"  {key} = {_text(value)}" for key, value in block.parameters.to_dict().items()]
-    lines += ["", "Timing"]
-    if block.latency is not None:
-        lines += [f"  latency {block.latency} clocks, one beat every {block.interval} clock(s)"]
-    if clocking:
-        lines += ["  clk rising edge; rst synchronous, active high"]
-    lines += [
-        "",
-        "Ports (a stream is name__payload, name__valid, name__ready; a beat moves when valid and ready are 1;",
-    ]
-    lines += ["while valid is 1 and ready is 0 the payload does not change; arrays have element 0 in the lowest bits)"]
-    for member in contract.members(block):
-        lines += [
-            f"  {member['name']}: {member['direction']} {member['kind']}, {member['width']} bits. {member['doc']}"
-        ]
-        for field in member["fields"]:
-            span = f"[{field['high']}:{field['low']}]"
-            lines += [f"    {span:>12} {field['name']} ({field['lanes']} bits)"]
-    return comment(lines)
+def _digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _text(value):
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+def _guarded(name, text):
+    """A shared module, read once however many packages bring it.
+
+    The macro's name says the module's text: what has the same name and is not the same is a second definition, which
+    tools refuse, and never taken for it.
+    """
+    macro = f"{name}_{_digest(text)[:8]}_defined"
+    return f"`ifndef {macro}\n`define {macro}\n{text}`endif\n"
+
+
+def _describe(name, contract, clocking):
+    """A top's entry in the manifest."""
+    entry = {"top": name, "block": contract.block, "file": f"{name}.v", "parameters": contract.parameters}
+    entry |= {"latency": contract.latency, "interval": contract.interval}
+    return entry | {"ports": contract.with_clocking(clocking), "members": contract.members}
 
 
 def write_files(folder, files):

@@ -24,22 +24,33 @@ class Port(NamedTuple):
     shape: Any
     """Of a stream, that of its payload."""
     doc: str
+    field_docs: dict[str, str]
+    """What the fields of the shape mean."""
 
 
-def leaf_ports(block):
-    """The streams and plain ports of a block, in order: a list of :class:`Port`."""
-    return list(_ports(block.signature.members, block.members_doc, ()))
+def leaf_ports(component):
+    """The streams and plain ports of a component, in order: a list of :class:`Port`.
+
+    ``members_doc`` of the component, or of a signature inside, says what each member means, and under ``"name.field"``
+    what a field of it means. A component without ``members_doc`` says nothing of any.
+    """
+    return list(_ports(component.signature.members, getattr(component, "members_doc", None), ()))
 
 
 def _ports(members, docs, path):
     for name, member in members.items():
+        doc = "" if docs is None else docs[name]
+        fields = {
+            key.removeprefix(f"{name}."): text for key, text in (docs or {}).items() if key.startswith(f"{name}.")
+        }
         for indices in itertools.product(*map(range, member.dimensions)):
             place = (*path, name, *indices)
             if member.is_port:
-                yield Port(port_name(place), member.flow, False, member.shape, docs[name])
+                yield Port(port_name(place), member.flow, False, member.shape, doc, fields)
             elif isinstance(member.signature, stream.Signature):
                 payload = member.signature.members["payload"].shape
-                yield Port(port_name(place), member.flow, True, payload, docs[name])
+                yield Port(port_name(place), member.flow, True, payload, doc, fields)
             else:
                 # Of an input, Amaranth gives the signature as the block sees it.
-                yield from _ports(member.signature.members, member.signature.members_doc, place)
+                inner = getattr(member.signature, "members_doc", None)
+                yield from _ports(member.signature.members, inner, place)

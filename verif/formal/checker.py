@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Instance, Module, Mux, Signal, Value
 
-from hw.emit.emission import flat_ports
+from hw.emit.contract import flat_ports
 
 __all__ = ["TOP", "Checker"]
 

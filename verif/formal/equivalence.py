@@ -2,7 +2,7 @@
 
 import re
 
-from hw.emit.emission import flat_ports
+from hw.emit.contract import flat_ports
 from verif.formal import solver
 from verif.formal.netlist import run_yosys
 

@@ -53,7 +53,7 @@ def emit(checker, folder, edit=str):
     for name, block in checker.blocks.items():
         emission.add_top(block, name)
     (folder / "design.v").write_text(edit("\n".join(emission.verilog().values())))
-    ports = checker.ports(emission.clocking)
+    ports = checker.ports({name: module.clocking for name, module in emission.modules.items()})
     ports = {name: (value, DIRECTIONS[direction]) for name, (value, direction) in ports.items()}
     (folder / "checker.il").write_text(rtlil.convert(checker, name=TOP, ports=ports, emit_src=False))
     return emission

@@ -63,7 +63,7 @@ def test_macro_has_the_ports_of_the_model_and_is_listed():
     headers = [re.search(r"module .*?\);", text, re.S)[0].replace(" reg ", " wire ") for text in texts.values()]
     assert len({" ".join(header.split()) for header in headers}) == 1
     assert "always" not in texts["macro"] and "words" not in texts["macro"]
-    assert emission.macros == {"memory_1r1w_12x7_old": block.describe()}
+    assert emission.modules["memory_1r1w_12x7_old"].macro == block.describe()
     assert block.describe()["bits"] == 84 and block.describe()["read_during_write"] == "old"
     assert MACRO_FILE in build_package({"memory_bank": block}, "macro")
 

@@ -5,7 +5,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, Signature
 
 from hw.emit import contract
-from hw.emit.emission import flat_ports
+from hw.emit.contract import flat_ports
 from hw.lib.block import Block
 from hw.lib.ports import leaf_ports, port_name
 
