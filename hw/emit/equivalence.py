@@ -6,25 +6,25 @@ they only make one fail. ABC then proves that all outputs are equal.
 """
 
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 
 from hw.emit.naming import port_names
 from hw.emit.netlist import Bits, Cell, Part, cut, read_rtlil, width_of
-from hw.emit.yosys import abc_program, run_yosys
+from hw.emit.yosys import run_abc, run_yosys
 
 _MEMORIES = ["opt_mem_priority", "memory_share -nosat -nowiden", "memory_collect", "dffunmap"]
 _TO_GATES = ["setundef -undriven -zero", "opt_expr", "wreduce", "simplemap", "techmap", "opt_expr", "aigmap", "clean"]
 _OF_CLOCKED_READS = {"RD_CLK", "RD_EN", "RD_ARST", "RD_SRST", "RD_CLK_POLARITY"}  # there are none
 
 
-def prove(netlist, matches, verilog, seconds=60):
+def prove(netlist, matches, verilog, seconds=60, undecided=lambda module, right, left: None, progress=lambda stage: None):
     """``{module: True, False or None}``: proved equal, or they differ, or it is not known after so many seconds.
 
     ``netlist`` and ``matches`` are those of an :class:`~hw.emit.emission.Emission`, ``verilog`` is the text of all its
-    modules.
+    modules. What is not known is asked of ``undecided(module, graph, graph)``, with the paths of two and-inverter graphs.
     """
+    progress("reading")
     with tempfile.TemporaryDirectory(prefix="proof-") as name:
         folder = Path(name)
         (folder / "given.il").write_text(netlist)
@@ -50,22 +50,36 @@ def prove(netlist, matches, verilog, seconds=60):
             run_yosys(folder, ["read_rtlil both.il", *_TO_GATES, "write_blif both.blif"])
             for model in re.split(r"^(?=\.model )", (folder / "both.blif").read_text(), flags=re.M)[1:]:
                 (folder / f"{model.split(maxsplit=2)[1]}.blif").write_text(model)
-            verdicts |= _compare(folder, pairs, seconds)
+            for module, number in pairs:
+                progress(module)
+                gold, gate = (_graph(folder, f"{side}_{number}") for side in ("gold", "gate"))
+                verdict = _compare(gold, gate, seconds)
+                verdicts[module] = undecided(module, gold, gate) if verdict is None else verdict
         return verdicts
 
 
-def _compare(folder, pairs, seconds):
-    lines = []
-    for _, number in pairs:
-        lines += [f"read_blif gate_{number}.blif", "strash", f"write_aiger gate_{number}.aig"]
-        lines += [f"read_blif gold_{number}.blif", "strash", "&get", f"&cec -T {seconds} gate_{number}.aig"]
-    (folder / "compare.abc").write_text("\n".join([*lines, ""]))
-    run = subprocess.run([abc_program(), "-f", "compare.abc"], capture_output=True, text=True, cwd=folder)
+def _graph(folder, name):
+    run_abc(f"read_blif {folder / name}.blif; strash; write_aiger {folder / name}.aig")
+    return folder / f"{name}.aig"
+
+
+def _compare(gold, gate, seconds):
+    output = run_abc(f"&read {gold}; &cec -T {seconds} {gate}")
     words = {"equivalent": True, "NOT EQUIVALENT": False, "UNDECIDED": None}
-    found = [words[word] for word in re.findall(r"Networks are (equivalent|NOT EQUIVALENT|UNDECIDED)", run.stdout)]
-    if len(found) != len(pairs):
-        raise RuntimeError(f"ABC stopped: {(run.stdout + run.stderr)[-300:]}")
-    return {module: verdict for (module, _), verdict in zip(pairs, found, strict=True)}
+    found = re.search(r"Networks are (equivalent|NOT EQUIVALENT|UNDECIDED)", output)
+    if not found:
+        raise RuntimeError(f"ABC stopped: {output[-300:]}")
+    return words[found[1]]
+
+
+def differ_in_simulation(gold, gate, frames=1000):
+    """Whether random patterns, 2048 a frame, show that two combinational and-inverter graphs differ."""
+    output = run_abc(f"miter {gold} {gate}; sim -W 64 -F {frames}")
+    if "asserted output" in output:
+        return True
+    if "did not assert the outputs" not in output:
+        raise RuntimeError(f"ABC stopped: {output[-300:]}")
+    return False
 
 
 class _Combinational:

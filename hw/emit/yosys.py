@@ -27,3 +27,8 @@ def run_yosys(folder, commands):
 def abc_program():
     """The ABC that comes with Yosys; found without importing its package, which changes how libraries are loaded."""
     return Path(importlib.util.find_spec("pyosys").origin).parent / "yosys-abc"
+
+
+def run_abc(commands):
+    """Run ABC commands, separated by semicolons; returns what it prints."""
+    return subprocess.run([abc_program(), "-q", commands], capture_output=True, text=True, check=False).stdout
