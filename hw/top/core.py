@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from golden.spec.commands import Memory, Opcode
+from golden.spec.commands import FIELDS, ErrorCode, Memory, Opcode
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.top.array.controller import ArrayController
@@ -41,12 +41,16 @@ class Core(Block):
 
     Parameters = CoreSizes
     members_doc = {
-        "commands": "what to do, in order",
-        "load": "data for LOAD and CTR, in the order of the commands",
-        "store": "data of STORE",
-        "error": "why a command was refused, 0 while none was; CLEAR sets it to 0",
-        "error_command": "which one, counted from reset",
-        "busy": "units at work: array, softmax, vector, load and store",
+        "commands": "what to do, in order; fields that the opcode does not use are ignored",
+        **{f"commands.{field.name}": field.doc for field in FIELDS},
+        "commands.opcode": ", ".join(f"{code.value} {code.name}" for code in Opcode),
+        "load": "data for LOAD and CTR, in the order of the commands: FP16 numbers, element 0 in the lowest bits",
+        "store": "data of STORE, in the order of the commands",
+        "store.data": "FP16 numbers, element 0 in the lowest bits",
+        "store.last": "1 with the last beat of a command",
+        "error": "why a command was refused, until CLEAR: " + ", ".join(f"{code.value} {code.name}" for code in ErrorCode),
+        "error_command": "which one, counted from reset; counts while error is not 0",
+        "busy": "units at work: " + ", ".join(f"bit {unit.value} {unit.name.lower()}" for unit in Unit),
     }
 
     @staticmethod

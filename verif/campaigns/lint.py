@@ -68,7 +68,7 @@ def icarus(paths, top):
     return output.splitlines() or ([f"exit code {code}"] if code else [])
 
 
-def slang(paths, top):
+def slang(paths, top, *options):
     """Complaints of slang, reading the files as each language that they are to be; None where it is not installed."""
     if importlib.util.find_spec("pyslang") is None:
         return None
@@ -78,7 +78,9 @@ def slang(paths, top):
     for language in LANGUAGES:
         reader = driver.Driver()
         reader.addStandardArgs()
-        command = " ".join(["slang", "--std", language, "-Wextra", "--top", top, *(f'"{path}"' for path in paths)])
+        command = " ".join(
+            ["slang", "--std", language, "-Wextra", "--top", top, *options, *(f'"{path}"' for path in paths)]
+        )
         if not (reader.parseCommandLine(command) and reader.processOptions() and reader.parseAllSources()):
             found.append(f"{language}: cannot be read")
         for entry in reader.createCompilation().getAllDiagnostics():

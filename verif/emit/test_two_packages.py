@@ -14,7 +14,7 @@ from hw.registry import BLOCKS, make_block
 from verif.campaigns import lint
 
 HERE = Path(__file__).parent
-TOP, BENCH = HERE / "two_packages.v", HERE / "two_packages_bench.v"
+TOP, BENCH = HERE / "user_top.v", HERE / "user_bench.v"
 
 
 def modules(files):
@@ -51,7 +51,12 @@ def test_the_packages_have_modules_in_common(packages):
     assert names[0] & names[1] and names[0] & names[2]
 
 
-@pytest.mark.parametrize("tool", [lint.verilator, lint.yosys, lint.icarus])
+def one_unit(paths, top):
+    """slang takes each file for a unit of its own unless it is told otherwise."""
+    return lint.slang(paths, top, "--single-unit")
+
+
+@pytest.mark.parametrize("tool", [lint.verilator, lint.yosys, lint.icarus, one_unit])
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_top_around_three_packages_is_clean(sources, tool, order):
     found = tool([*sources[::order], TOP], "user_top")

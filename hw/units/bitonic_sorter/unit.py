@@ -32,7 +32,11 @@ class BitonicSorter(Block):
     Parameters = BitonicSorterParameters
     members_doc = {
         "unsorted": "one vector a beat: keys and payloads in any order",
+        "unsorted.keys": "integers of key_width bits, two's complement if signed",
+        "unsorted.payloads": "any bits: the payload of each key goes where the key goes",
         "sorted": "the same keys, each with its payload, in order",
+        "sorted.keys": "element 0 is the first one of the order",
+        "sorted.payloads": "those of these keys",
     }
 
     @staticmethod

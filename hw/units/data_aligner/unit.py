@@ -31,7 +31,9 @@ class DataAligner(Block):
     Parameters = DataAlignerParameters
     members_doc = {
         "rows": "one vector of a tile a beat, n of them a tile",
+        "rows.elements": "any bits",
         "columns": "one column of the tile a beat: element t of all of its vectors",
+        "columns.elements": "as they came",
     }
     latency = 3
 

@@ -43,11 +43,18 @@ class HashBankMapper(Block):
     Parameters = HashBankMapperParameters
     latency = 1
     members_doc = {
-        "index": "column indices, one location each",
-        "location": "bank and address of each index",
-        "slot": "pairs of bank and address, one column each",
-        "column": "index at each slot; in_range 0 where the slot is empty",
-        "hash_multiplier": "k; bit 0 is taken as 1; may change at any time",
+        "index": "n_indices columns, one location each; unsigned",
+        "index.index": "number of a column, below n_columns",
+        "location": "where these columns are",
+        "location.bank": "bank of each column",
+        "location.address": "word of the bank",
+        "slot": "n_indices pairs of bank and address, one column each",
+        "slot.bank": "a bank",
+        "slot.address": "a word of it",
+        "column": "which columns are there",
+        "column.index": "number of the column, where in_range is 1",
+        "column.in_range": "0 where the slot is empty: there is no such column",
+        "hash_multiplier": "k, unsigned; bit 0 is taken as 1; may change at any time",
     }
 
     @staticmethod

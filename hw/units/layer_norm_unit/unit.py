@@ -69,9 +69,21 @@ class LayerNormUnit(Block):
     Parameters = LayerNormUnitParameters
     members_doc = {
         "element": "n_lanes elements of a row, beat after beat",
-        "coefficient": "gamma and beta of the elements of one beat",
-        "epsilon": "constant: added to the variance",
-        "normalised": "the same elements' results",
+        "element.values": "FP16 numbers",
+        "element.enable": "which of them are elements of the row",
+        "element.last": "the row ends; after n_slots beats at most",
+        "coefficient": "gamma and beta of the elements of one beat, for all rows; always ready; written while the unit "
+        "is empty",
+        "coefficient.gamma": "FP16 numbers",
+        "coefficient.beta": "FP16 numbers",
+        "coefficient.slot": "which beat of a row has these elements",
+        "epsilon": f"added to the variance, as {spec.EPSILON.text}; changes while the unit is empty",
+        "epsilon.fraction": "unsigned",
+        "epsilon.exponent": "unsigned",
+        "normalised": "a beat for each beat",
+        "normalised.values": "FP16 numbers, 0 where not enabled",
+        "normalised.enable": "as it came",
+        "normalised.last": "as it came",
     }
 
     def prepare(self):

@@ -61,9 +61,21 @@ class SoftmaxUnit(Block):
     Parameters = SoftmaxUnitParameters
     members_doc = {
         "score": "one score of each bank, row after row",
-        "scale": "constant: multiplier of the scores, for powers of two",
-        "theta": "constant: threshold of the mask",
-        "probability": "probabilities and mask bits of the same elements, and the retained mass of the row",
+        "score.values": "FP16 numbers",
+        "score.enable": "which of them are elements of the row",
+        "score.last": "the row ends; after n_slots beats at most",
+        "score.factor": "FP16, below 2, its sign ignored: what the row is multiplied with; counts where last is 1; "
+        "not used, hold it at 1 (0x3c00)",
+        "scale": f"multiplier of the scores, times log2(e), as {spec.SCALE.text}; changes while the unit is empty",
+        "scale.fraction": "unsigned",
+        "scale.exponent": "unsigned",
+        "theta": "FP16: threshold of the mask; changes while the unit is empty; not used, hold it at 0",
+        "probability": "a beat for each beat",
+        "probability.values": "FP16 numbers, 0 where not enabled",
+        "probability.keep": "the mask: enabled, and the value is theta or more",
+        "probability.enable": "as it came",
+        "probability.last": "as it came",
+        "probability.retained_mass": "FP16: sum of the row's retained values up to this beat; with last, that of the row",
     }
 
     def prepare(self):

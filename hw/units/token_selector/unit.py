@@ -74,10 +74,18 @@ class TokenSelector(Block):
 
     Parameters = TokenSelectorParameters
     members_doc = {
-        "current": "the latent of this step; tau and restart are read in its first beat",
+        "current": "the latent of this step, row by row; the channels of a row as channel_order says",
+        "current.values": "FP16 numbers",
+        "current.tau": "threshold, FP16, not negative; counts in the first beat of a latent, ignored in others",
+        "current.restart": "select every token and take it as reference; counts in the first beat of a latent",
         "previous": "the latent of the step before, beat for beat",
-        "mask": "mask bits in row-major order of the patches, 1 = compute",
-        "indices": "selected tokens in ascending order; the closing beat (last) carries their number",
+        "previous.values": "FP16 numbers",
+        "mask": "mask bits in row-major order of the patches, of one row of patches a beat at most",
+        "mask.tokens": "1 = compute this token, the leftmost one in bit 0; 0 beyond the last token",
+        "mask.last": "the last beat of a latent",
+        "indices": "selected tokens in ascending order, then a closing beat",
+        "indices.index": "number of the token in row-major order; in the closing beat, how many were selected",
+        "indices.last": "1 in the closing beat",
     }
 
     @property

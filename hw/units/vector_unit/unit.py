@@ -97,7 +97,23 @@ class VectorUnit(Block):
     Parameters = VectorUnitParameters
     members_doc = {
         "command": "one operation on all lanes; a, b, c, lane_enable are by engine, then by lane",
+        "command.operation": ", ".join(f"{operation.value} {operation.name}" for operation in VectorOp),
+        "command.scope": "of results of SUM, SUM_SQUARES, SPMM and MAXIMUM: "
+        + ", ".join(f"{scope.value} {scope.name}" for scope in Scope),
+        "command.first": "accumulators start anew with this command",
+        "command.last": "this accumulation gives its result",
+        "command.enable": "engines that take part in accumulations and bank accesses, engine 0 in bit 0",
+        "command.lane_enable": "lanes of each engine that do",
+        "command.address": "word of each engine's bank, below bank_depth",
+        "command.a": "{format} numbers: first operand",
+        "command.b": "{format} numbers: second operand, of operations that have one",
+        "command.c": "{format} numbers: third operand, of FMA",
         "result": "one beat a command, but none for WRITE_BANK and for accumulations without last",
+        "result.values": "of commands on lanes and READ_BANK, else 0: FP32 numbers, or in the lowest bits {format} "
+        "numbers where the operation gives such, mask bits of comparisons in bit 0",
+        "result.single": "of accumulations, else 0: their totals over the scope, FP32, rounded once; entry l is lane l "
+        "with LANES, entry v engine v with ENGINE, entry 0 all with ALL",
+        "result.rounded": "the same totals in {format}, rounded once",
     }
 
     @staticmethod

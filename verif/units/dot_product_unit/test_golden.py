@@ -121,6 +121,15 @@ def exact_limit(fmt):
     return Fraction(float(floats.to_float64(fmt, largest))) + half_ulp(fmt, largest)
 
 
+@pytest.mark.parametrize("align_width, expected", [(None, 0), (28, 0), (29, 1), (40, 1)])
+def test_a_small_term_beside_large_ones_that_cancel(align_width, expected):
+    """The example of the unit's description: 2**26 - 2**26 + 1."""
+    query = np.float16([[[2**13, -(2**13), 1]]]).view(np.uint16)
+    key = np.float16([[[2**13, 2**13, 1]]]).view(np.uint16)
+    scores = dot_products(query, key, format="fp16", align_width=align_width)
+    assert scores.wide.view(np.float32) == expected
+
+
 def test_long_sums_keep_the_bound():
     fmt = FP16
     rng = np.random.default_rng(SEED)
