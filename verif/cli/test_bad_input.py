@@ -277,3 +277,14 @@ def test_unknown_memory_form(tmp_path):
 
 def test_no_command():
     refused(run("hw"), "COMMAND")
+
+
+def test_no_packages_for_simulation(tmp_path):
+    """As after ``pip install .`` without extras: the sentence names the extra."""
+    code = (
+        "import importlib.util as util, runpy, sys; find = util.find_spec\n"
+        "util.find_spec = lambda name, *more: None if name.startswith('cocotb') else find(name, *more)\n"
+        "sys.argv = ['verif', '--help']; runpy.run_module('verif', run_name='__main__', alter_sys=True)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT)
+    refused(run, "cocotb", "extra 'test'", "pip install")
