@@ -24,7 +24,10 @@ def add_arguments(parser):
     )
     parser.add_argument("--name", metavar="TOP", help="name of the top module (default: the block's name)")
     parser.add_argument(
-        "--prefix", metavar="TEXT", default="", help="stands before the name of every module, and of tops without --name"
+        "--prefix",
+        metavar="TEXT",
+        default="",
+        help="stands before the name of every module, and of tops without --name",
     )
     parser.add_argument(
         "--verify", action="store_true", help="prove that the files that were written are what Yosys made of the design"

@@ -59,8 +59,8 @@ class Module:
     """Verilog attributes: the role, and numbers that belong to it."""
     macro: dict | None = None
     """The description of the memory that takes its place, if it is emitted as a black box."""
-    rtlil: dict[str, str] | None = None
-    """Text of the module and of its parts; None until its children have theirs."""
+    rtlil: dict[str, str] = field(default_factory=dict)
+    """Text of the module and of its parts; empty until its children have theirs."""
 
 
 class Emission:
@@ -120,7 +120,7 @@ class Emission:
     def _emit(self, component, name):
         key = getattr(component, "key", id(component))
         if name in self.modules:
-            if self.modules[name].key != key or self.modules[name].rtlil is None:
+            if self.modules[name].key != key or not self.modules[name].rtlil:
                 raise ValueError(f"module name {name!r} is wanted by two different blocks")
             return self.modules[name]
         module = self.modules[name] = Module(key)

@@ -18,11 +18,14 @@ _TO_GATES = ["setundef -undriven -zero", "opt_expr", "wreduce", "simplemap", "te
 _OF_CLOCKED_READS = {"RD_CLK", "RD_EN", "RD_ARST", "RD_SRST", "RD_CLK_POLARITY"}  # there are none
 
 
-def prove(netlist, matches, verilog, seconds=60, undecided=lambda module, right, left: None, progress=lambda stage: None):
+def prove(
+    netlist, matches, verilog, seconds=60, undecided=lambda module, right, left: None, progress=lambda stage: None
+):
     """``{module: True, False or None}``: proved equal, or they differ, or it is not known after so many seconds.
 
     ``netlist`` and ``matches`` are those of an :class:`~hw.emit.emission.Emission`, ``verilog`` is the text of all its
-    modules. What is not known is asked of ``undecided(module, graph, graph)``, with the paths of two and-inverter graphs.
+    modules. What is not known is asked of ``undecided(module, graph, graph)``, with the paths of two and-inverter
+    graphs.
     """
     progress("reading")
     with tempfile.TemporaryDirectory(prefix="proof-") as name:

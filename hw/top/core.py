@@ -48,7 +48,8 @@ class Core(Block):
         "store": "data of STORE, in the order of the commands",
         "store.data": "FP16 numbers, element 0 in the lowest bits",
         "store.last": "1 with the last beat of a command",
-        "error": "why a command was refused, until CLEAR: " + ", ".join(f"{code.value} {code.name}" for code in ErrorCode),
+        "error": "why a command was refused, until CLEAR: "
+        + ", ".join(f"{code.value} {code.name}" for code in ErrorCode),
         "error_command": "which one, counted from reset; counts while error is not 0",
         "busy": "units at work: " + ", ".join(f"bit {unit.value} {unit.name.lower()}" for unit in Unit),
     }

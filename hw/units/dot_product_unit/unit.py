@@ -32,10 +32,11 @@ class DotProductUnit(Block):
     it, with its two lowest bits set, in a window of W = align_width bits and 3 more, truncated as magnitudes and summed
     as integers; when that exponent grows, the running sum is shifted to it. The sum is rounded to nearest, ties to
     even, to FP32 and, from the same unrounded value, to the input format. For every finite input, subnormals included,
-    ``|wide - exact| <= n * 2**(3 - W) * max|query[i] * key[i]| + ulp/2`` with n terms; with the
-    default W = 27, ``2**26 - 2**26 + 1`` gives 0, from W = 29 on it gives 1, and FP16 products range over 80 bits, which
-    no legal W covers. A dot product of more than max_terms terms may wrap. NaN, infinity times zero, and infinities of both signs give the canonical NaN; otherwise
-    an infinity wins. Overflow gives infinity, a sum of zero +0, subnormal results are not flushed.
+    ``|wide - exact| <= n * 2**(3 - W) * max|query[i] * key[i]| + ulp/2`` with n terms. With the default W = 27,
+    ``2**26 - 2**26 + 1`` gives 0, from W = 29 on it gives 1; FP16 products range over 80 bits, which no legal W covers.
+    A dot product of more than max_terms terms may wrap. NaN, infinity times zero, and infinities of both signs give the
+    canonical NaN; otherwise an infinity wins. Overflow gives infinity, a sum of zero +0, subnormal results are not
+    flushed.
 
     INT8: two's complement bytes; the score is the exact sum modulo 2**32, which n <= 131071 terms never exceed.
 
@@ -61,8 +62,8 @@ class DotProductUnit(Block):
         "operands.first": "1 in the first beat of a dot product",
         "operands.last": "1 in its last beat, which gives the score; both are 1 where one beat is all",
         "score": "one beat a dot product",
-        "score.wide": "the dot product in FP32, off by at most n * 2**(3 - align_width) * the largest |product| + 1/2 ulp "
-        "with n products; for int8 in INT32, exact modulo 2**32",
+        "score.wide": "the dot product in FP32; error at most n * 2**(3 - align_width) * max|product| + 1/2 ulp, "
+        "n being the number of products; for int8 in INT32, exact modulo 2**32",
         "score.narrow": "the same sum rounded to {format}",
     }
 

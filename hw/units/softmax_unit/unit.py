@@ -75,7 +75,7 @@ class SoftmaxUnit(Block):
         "probability.keep": "the mask: enabled, and the value is theta or more",
         "probability.enable": "as it came",
         "probability.last": "as it came",
-        "probability.retained_mass": "FP16: sum of the row's retained values up to this beat; with last, that of the row",
+        "probability.retained_mass": "FP16: sum of the row's retained values up to this beat; with last, of the row",
     }
 
     def prepare(self):
