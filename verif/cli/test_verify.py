@@ -5,7 +5,7 @@ import re
 import pytest
 
 from hw.__main__ import main
-from hw.cli import verilog, verify
+from hw.cli import verify, verilog
 from hw.cli.arguments import reporting_errors
 from hw.emit import equivalence
 

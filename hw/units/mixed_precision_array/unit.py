@@ -43,11 +43,23 @@ class MixedPrecisionArray(Block):
 
     Parameters = MixedPrecisionArrayParameters
     members_doc = {
-        "weight": "rows of INT8 weights into the bank",
-        "group": "slices of one key",
-        "scales": "of each column's weights, FP16",
-        "previous": "outputs so far, FP32, row by row",
-        "result": "the new outputs, FP32, row by row",
+        "weight": "a row of weights into the bank",
+        "weight.address": "number of the row",
+        "weight.weights": "INT8 numbers, two's complement, one a column",
+        "group": "one to four slices of one key",
+        "group.lanes.digits": "codes of 2 bits, one a row",
+        "group.lanes.address": "row of weights of the slice's channel",
+        "group.lanes.is_top": "code 2 stands for -2 and 3 for -1",
+        "group.lanes.is_used": "0: the lane is zero",
+        "group.shift": "how far the key is above that of the group before: the sums are doubled so many times",
+        "group.exponent": "exponent of the sums, two's complement; used with last",
+        "group.last": "the last group of the tile",
+        "scales": "scale of each column's weights; constant while results of a tile are outstanding",
+        "scales.elements": "FP16 numbers",
+        "previous": "outputs so far, row by row, n_output_lanes columns a beat",
+        "previous.elements": "FP32 numbers",
+        "result": "the new outputs, in the same order",
+        "result.elements": "FP32 numbers",
     }
 
     @staticmethod

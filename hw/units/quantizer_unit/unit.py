@@ -46,12 +46,29 @@ class QuantizerUnit(Block):
 
     Parameters = QuantizerUnitParameters
     members_doc = {
-        "vector": "FP16 values of one channel",
-        "threshold": "largest magnitude with 2 bits, FP16",
-        "finest_exponent": "largest exponent of a scale, -15 to 24",
-        "full_precision": "8 bits for all vectors",
+        "vector": "the values of one channel",
+        "vector.values": "FP16 numbers",
+        "vector.channel": "number of the channel, unsigned",
+        "vector.last": "the last vector of the tile",
+        "threshold": "largest magnitude with 2 bits: FP16, positive and normal; constant while a tile is inside",
+        "finest_exponent": "largest exponent of a scale, -15 to 24, two's complement; constant while a tile is inside",
+        "full_precision": "8 bits for all vectors; constant while a tile is inside; not used, hold it at 0",
         "quantised": "slices of each vector",
+        "quantised.slices": "slices of 2 bits, by slice, then by value, the lowest slice first",
+        "quantised.n_slices": "number of valid slices; 0 if all values are zero",
+        "quantised.address": "number of the lowest slice, counted over the slices of the tile",
+        "quantised.channel": "as it came",
+        "quantised.error": "the vector has a NaN or an infinity, and no slices",
+        "quantised.last": "as it came",
+        "quantised.reconstructed": "the quantised values as FP16 numbers",
         "entry": "slices of the tile in the order for the array",
+        "entry.address": "number of the slice in the tile",
+        "entry.channel": "of its vector",
+        "entry.shift": "difference of its key to that of the entry before",
+        "entry.exponent": "exponent of the tile's sums, two's complement; valid with last",
+        "entry.is_top": "highest slice of its vector: code 2 stands for -2 and 3 for -1",
+        "entry.is_used": "0 in the one entry of a tile without slices",
+        "entry.last": "the last entry of the tile",
     }
 
     @staticmethod
