@@ -3,11 +3,13 @@
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
+from hw import emit
 from hw.emit.package import COMMON_FILE, MACRO_FILE, build_package, write_files
 from hw.registry import IN_ALL, make_block
 from hw.units.bitonic_sorter.unit import BitonicSorter
@@ -109,3 +111,18 @@ def test_a_package_replaces_the_one_that_was_there(tmp_path):
     (tmp_path / "manifest.json").write_text("[")
     write_files(tmp_path, build_package({"other": two["bitonic_sorter"]}))
     assert (tmp_path / "sorter.v").exists()
+
+
+ORDER = """
+    contract header reserved yosys netlist rtlil_text operators dataflow naming verilog emission package equivalence
+""".split()
+
+
+def test_emission_is_one_way():
+    """No module of hw.emit imports one that comes after it; the package does not even see the components' classes."""
+    folder = Path(emit.__file__).parent
+    assert {path.stem for path in folder.glob("*.py")} == {*ORDER, "__init__"}
+    for place, name in enumerate(ORDER):
+        imported = re.findall(r"^from hw\.emit\.(\w+) import", (folder / f"{name}.py").read_text(), re.M)
+        assert set(imported) <= set(ORDER[:place]), name
+    assert "hw.lib" not in (folder / "package.py").read_text() + (folder / "header.py").read_text()
