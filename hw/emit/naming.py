@@ -61,21 +61,27 @@ class Names:
         return f"{cell.name}_unit" if child and f"\\{plain(cell.name)}" in child.wires else cell.name
 
     def _at_instances(self):
-        """``{net: instance_port}`` of nets that are called as the port, or by a letter.
+        """``{net: instance_port}`` of nets that are called as the port, or by a letter; outputs of instances first.
 
         A net called as the port of several instances is one that the module itself named so.
         """
-        pins = []
-        for cell, ports in self._flow.instances:
-            for port, signal in ports.items():
-                if len(signal) == 1 and isinstance(signal[0], Part) and is_named(str(signal[0].of)):
-                    pins.append((signal[0].of, port, f"{self.instances[cell.name]}_{port}"))
-        uses, names = Counter(net for net, _, _ in pins), {}
-        for net, port, name in pins:
+        pins = [
+            (part.of, port, f"{self.instances[cell.name]}_{port}", self._is_input(cell.kind, port))
+            for cell, ports in self._flow.instances
+            for port, signal in ports.items()
+            for part in signal
+            if isinstance(part, Part) and is_named(str(part.of))
+        ]
+        uses, names = Counter(net for net, *_ in pins), {}
+        for net, port, name, _ in sorted(pins, key=lambda pin: pin[3]):
             is_copy = re.fullmatch(rf"\\{port}\$\d+", net)
             if is_copy or net[1:] == port and uses[net] == 1 or len(plain(net)) == 1:
                 names.setdefault(net, name)
         return names
+
+    def _is_input(self, kind, port):
+        child = self._design.get(kind[1:])
+        return child is not None and child.directions[f"\\{port}"] == "input"
 
     def free(self, wanted):
         return _free(plain(wanted), self._taken)
