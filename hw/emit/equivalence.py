@@ -62,12 +62,12 @@ def prove(
 
 
 def _graph(folder, name):
-    run_abc(f"read_blif {folder / name}.blif; strash; write_aiger {folder / name}.aig")
+    run_abc(folder, f"read_blif {name}.blif; strash; write_aiger {name}.aig")
     return folder / f"{name}.aig"
 
 
 def _compare(gold, gate, seconds):
-    output = run_abc(f"&read {gold}; &cec -T {seconds} {gate}")
+    output = run_abc(gold.parent, f"&read {gold.name}; &cec -T {seconds} {gate.name}")
     words = {"equivalent": True, "NOT EQUIVALENT": False, "UNDECIDED": None}
     found = re.search(r"Networks are (equivalent|NOT EQUIVALENT|UNDECIDED)", output)
     if not found:
@@ -77,7 +77,7 @@ def _compare(gold, gate, seconds):
 
 def differ_in_simulation(gold, gate, frames=1000):
     """Whether random patterns, 2048 a frame, show that two combinational and-inverter graphs differ."""
-    output = run_abc(f"miter {gold} {gate}; sim -W 64 -F {frames}")
+    output = run_abc(gold.parent, f"miter {gold.name} {gate.name}; sim -W 64 -F {frames}")
     if "asserted output" in output:
         return True
     if "did not assert the outputs" not in output:

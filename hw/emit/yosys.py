@@ -29,6 +29,7 @@ def abc_program():
     return Path(importlib.util.find_spec("pyosys").origin).parent / "yosys-abc"
 
 
-def run_abc(commands):
-    """Run ABC commands, separated by semicolons; returns what it prints."""
-    return subprocess.run([abc_program(), "-q", commands], capture_output=True, text=True, check=False).stdout
+def run_abc(folder, commands):
+    """Run ABC commands, separated by semicolons, in a folder (ABC takes no path with a space); returns its output."""
+    run = subprocess.run([abc_program(), "-q", commands], capture_output=True, text=True, check=False, cwd=folder)
+    return run.stdout

@@ -1,6 +1,7 @@
 """``--verify``: the files on disk are compared with what Yosys made, and a damaged one is noticed."""
 
 import re
+import tempfile
 
 import pytest
 
@@ -36,6 +37,13 @@ def test_what_is_written_is_proved(tmp_path, capsys):
     code, output, errors = run(tmp_path, capsys)
     assert code == 0 and re.search(r"^hash_bank_mapper: modules proved equal: [2-9]$", output, re.M)
     assert "error" not in errors
+
+
+def test_a_folder_for_temporary_files_may_have_a_space(tmp_path, capsys, monkeypatch):
+    (tmp_path / "with space").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "with space"))
+    code, _, errors = run(tmp_path / "with space" / "out", capsys)
+    assert code == 0 and "error" not in errors
 
 
 @pytest.mark.parametrize(
