@@ -261,6 +261,11 @@ def test_bad_top_name(tmp_path, name):
     refused(invoke("verilog", tmp_path, "bitonic_sorter", f"--name={name}"), "--name", repr(name))
 
 
+@pytest.mark.parametrize("prefix", ["1", "a-b", "caf\u00e9", "a b", "../", "$"])
+def test_bad_prefix(tmp_path, prefix):
+    refused(invoke("verilog", tmp_path, "bitonic_sorter", f"--prefix={prefix}"), "--prefix", repr(prefix + "x"))
+
+
 @pytest.mark.parametrize("option, value", [("--count", "0"), ("--seed", "-1")])
 def test_bad_counts(option, value):
     refused(call("verif", "bitonic_sorter", f"{option}={value}"), option, value)

@@ -89,7 +89,8 @@ def _block(rng, light=True):
 def _verilog(rng):
     words = ["hw", "verilog", *_block(rng, rng.random() < 0.5), "-o", OUTPUT]
     if rng.random() < 0.3:
-        words += rng.choice((["--memory", "macro"], ["--name", "top"], ["--name", rng.choice(TEXTS)]))
+        named = (["--name", "top"], ["--name", rng.choice(TEXTS)], ["--prefix", "p_"], ["--prefix", rng.choice(TEXTS)])
+        words += rng.choice((["--memory", "macro"], ["--verify"], *named))
     return words, Case([], carry_out=rng.random() < 0.4)
 
 
