@@ -71,7 +71,7 @@ ACCEPTED = [
     Accepted(
         "token_selector",
         "difference_exceeds_*",
-        "const1 at and to generate_8[5].A[0]",
+        "const1 at and to generate_8_and[5].A[0]",
         "a carry from below must end at this bit while the difference is at the threshold",
     ),
     Accepted(
