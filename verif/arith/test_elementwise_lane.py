@@ -80,7 +80,7 @@ def test_lane_against_golden(fmt):
     parts = [(op, *operands(op, fmt, rng, count)) for op in golden.ELEMENTWISE_OPS]
     operation = np.repeat([int(op) for op in golden.ELEMENTWISE_OPS], count)
     a, b, c = (np.concatenate([part[index] for part in parts]) for index in (1, 2, 3))
-    expected = np.concatenate([golden.arith.elementwise(*part, fmt) for part in parts])
+    expected = np.concatenate([golden.elementwise(*part, fmt) for part in parts])
     order = rng.permutation(len(expected))  # operations follow each other in any order
     operation, a, b, c, expected = (array[order] for array in (operation, a, b, c, expected))
     inputs = {"operation": operation, "a": a, "b": b, "c": c}
