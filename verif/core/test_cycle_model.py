@@ -117,7 +117,7 @@ def test_softmax_row_by_row(parameters):
     found = run_path(block, "verif.core.softmax_bench", runs, seed=1)
     assert not found["messages"], found["messages"]
     latencies = Latencies(softmax=block.latency + 1)
-    timing = CoreTiming(core.sizes, latencies)
+    timing = CoreTiming(core, latencies)
     for (kind, _), run, result in zip(kinds, runs, found["runs"], strict=True):
         counts = np.zeros((run["n_active"], block.n_banks), int)
         for row, writes in enumerate(run["rows"]):
@@ -143,7 +143,7 @@ def test_vector_unit_row_by_row(parameters):
     block = VectorController.for_core(core)
     program = VectorProgram(core, 1)
     common = {"n_rows": 20, "gated": False, "beside": False}
-    sizes = core.sizes
+    sizes = core
     head, dim = block.max_head_dim, block.max_dim
     spmm = [
         program.spmm(density=density, n_in=n_in, n_keys=block.max_tokens, **common)
@@ -210,7 +210,7 @@ def test_array_row_by_row(parameters):
     found = run_path(block, "verif.core.array_bench", runs, seed=1)
     assert not found["messages"], found["messages"]
     array = block._array.parameters
-    timing = CoreTiming(core.sizes, Latencies(score=1 + array.plan.latency))
+    timing = CoreTiming(core, Latencies(score=1 + array.plan.latency))
     for run, result in zip(runs, found["runs"], strict=True):
         command = run["command"]
         times = timing.of(Command(**command), np.array(run.get("counts", 0)))

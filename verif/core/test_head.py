@@ -31,7 +31,7 @@ def run():
     data = datasets.workload()
     head = head_of(data, HEAD, THETA)
     block = make_block("core", "edge")
-    sizes = block.parameters.sizes
+    sizes = block.parameters
     phases = Phases.of(sizes)
     attention(phases, head)
     program = phases.program

@@ -38,7 +38,7 @@ def test_clocks(run_ahead):
     recorded = data["A_cycles"][:, :, 0, MULTIPLIER_IN_DATA, RUN_AHEAD_IN_DATA[run_ahead]].reshape(-1).astype(np.int64)
     masks = masks.reshape(len(recorded), *masks.shape[-2:])
     block = make_block("core", None, PRESETS["edge"]["core"] | SMALLER | {"run_ahead": run_ahead})
-    sizes = block.parameters.sizes
+    sizes = block.parameters
     program = Program(sizes)
     words = np.random.default_rng(run_ahead).standard_normal((2, masks.shape[-1], N_BEATS)).astype(np.float16)
     query, keys = program.load_rows(words[0]), program.load_keys(words[1], MULTIPLIER)

@@ -40,7 +40,7 @@ def main(arguments=None):
         block = make_block("core", options.config)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    sizes = block.parameters.sizes
+    sizes = block.parameters
     n, d = head.first.shape[1:]
     if n > sizes.max_tokens or d > sizes.max_head_dim:
         raise UsageError(f"--config must be a core for {n} tokens and heads of {d}, not {options.config!r}")
