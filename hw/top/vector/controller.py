@@ -226,7 +226,7 @@ class VectorController(CorePart):
                     operands[0] = Mux(self._is_spmm, terms.payload.probability[engine], operands[0])
                 written = Mux(has_word, word.words[lane], value.elements[engine])
                 m.d.comb += [
-                    payload.lane_enable[engine][lane].eq(~has_value | (value.lane == lane)),
+                    payload.lane_enable[engine][lane].eq(has_word | ~has_value | (value.lane == lane)),
                     payload.a[engine][lane].eq(Mux(writes, written, operands[0])),
                     payload.b[engine][lane].eq(operands[1]),
                 ]
