@@ -152,7 +152,7 @@ class _Writer:
         """Used as a whole, and once, or so short that it may stand there twice: an inverted name."""
         made, users = self._flow.operations[number], self._flow.users[number]
         operand = made.operands[0]
-        is_short = made.operator == "~" and len(operand) == 1 and not isinstance(operand[0].of, int)
+        is_short = made.operator == "~" and len(operand) == 1 and isinstance(getattr(operand[0], "of", 0), str)
         is_whole = all(part.width == made.width for _, part in users)
         return is_whole and (len(users) == 1 or is_short)
 

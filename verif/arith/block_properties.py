@@ -229,11 +229,12 @@ def constant_product(c, block):
 def _shifters():
     """The shapes that the blocks use, those for each width of an accumulator among them, and small ones."""
     right = [(26, 5), (28, 5), (33, 6), (12, 4), (17, 4), (18, 5), (32, 5), (34, 3), (42, 4), (45, 4), (50, 4)]
-    sticky = [(12, 4), (13, 4), (18, 5), (19, 5), (25, 5), (28, 5), (37, 6), (5, 3), (1, 1)]
+    sticky = [(26, 8), (12, 4), (13, 4), (18, 5), (19, 5), (25, 5), (28, 5), (37, 6), (5, 3), (1, 1)]
     arithmetic = [(width, 6) for width in (*range(33, 53), 29)] + [(29, 5), (5, 2)]
     both = [(14, 4), (27, 5), (3, 2)]
     left = [
         (17, 2),
+        (6, 3),
         (7, 3),
         (19, 3),
         (16, 3),
@@ -243,16 +244,21 @@ def _shifters():
         (13, 4),
         (18, 4),
         (23, 4),
+        (25, 4),
         (26, 4),
         (19, 5),
+        (28, 5),
+        (31, 5),
         (40, 5),
         (32, 6),
         (44, 6),
         (47, 6),
+        (48, 6),
         (49, 6),
         (51, 6),
         (53, 6),
         (55, 6),
+        (47, 7),
         (48, 7),
         (54, 7),
         (1, 2),
@@ -360,6 +366,8 @@ PROPERTIES = [
                 ("fp16", 18, 8),
                 ("fp32", 25, 10),
                 ("fp32", 26, 10),
+                ("fp32", 28, 10),
+                ("fp32", 31, 10),
                 ("bf16", 13, 10),
                 ("bf16", 25, 10),
                 ("bf16", 9, 10),
@@ -396,7 +404,7 @@ PROPERTIES = [
         UnsignedMultiplier,
         [
             {"multiplicand_width": a, "multiplier_width": b}
-            for a, b in ((11, 11), (8, 8), (9, 1), (9, 5), (6, 11), (12, 9), (12, 11))
+            for a, b in ((11, 11), (8, 8), (9, 1), (9, 5), (5, 11), (6, 11), (12, 9), (12, 11))
         ],
         multiplies,
         engine="exhaustive",
@@ -468,6 +476,7 @@ PROPERTIES = [
                 (14, 14, {"dropped": 9, "centre": 4}),
                 (15, 15, {"dropped": 0, "pipelined": True}),
                 (16, 13, {"dropped": 0, "pipelined": True}),
+                (10, 13, {"dropped": 0, "pipelined": True}),
                 (12, 13, {"dropped": 0, "pipelined": True}),
                 (14, 15, {"dropped": 10, "centre": 4, "pipelined": True}),
             )

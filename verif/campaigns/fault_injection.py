@@ -62,7 +62,7 @@ _CORE = PRESETS["tiny"]["core"]
 _SOFTMAX = {"n_banks": 2, "n_slots": 4}
 _NORM = {"n_lanes": 2, "n_slots": 16}
 _VECTOR = {"n_engines": 2, "n_lanes": 2, "bank_depth": 4}
-_ARRAY = {"n_units": 2, "n_lanes": 1, "bank_depth": 4}
+_ARRAY = {"n_units": 2, "n_lanes": 1, "n_slots": 4, "max_beats": 1, "weight_depth": 4}
 _LATENT = {"width": 4, "height": 3, "channels": 1, "patch": 2, "n_values": 2}
 
 BUGS = [

@@ -29,7 +29,9 @@ def test_a_sample_is_killed(mutants, verdicts):
 
 @pytest.mark.slow
 def test_what_the_testbench_notices_is_not_proved(mutants, verdicts):
-    noticed = [number for number, text in verdicts.items() if text is not None]
+    # The graph has no clocks, so that it cannot tell a mutant of one.
+    described = zip(verdicts.items(), mutants.descriptions, strict=True)
+    noticed = [number for (number, text), what in described if text is not None and ".CLK[" not in what]
     assert noticed
     for number in noticed:
         assert not mutants.graph.steps_alike(number, 60) and mutants.graph.answers_alike(number, 60) is not True

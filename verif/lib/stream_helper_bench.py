@@ -19,7 +19,7 @@ class StreamHelperBench(Bench):
     def streams(self):
         def names(role):
             member = self.block.signature.members[role]
-            return [f"{role}__{i}" for i in range(*member.dimensions)] if member.dimensions else [role]
+            return [f"{role}_{i}" for i in range(*member.dimensions)] if member.dimensions else [role]
 
         return {"inputs": names("source"), "outputs": names("sink")}
 
