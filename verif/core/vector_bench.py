@@ -282,8 +282,8 @@ class VectorProgram:
                 writes += [
                     join(
                         (pack(values[:, chunk, slot, lane], 16), 16 * p.n_banks),
-                        (lane, lane_width),
                         (address, address_width),
+                        (lane, lane_width),
                     )
                     for lane in range(p.simd_lanes)
                 ]
