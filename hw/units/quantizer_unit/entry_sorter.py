@@ -47,17 +47,13 @@ class EntrySorter(Block):
         self._read(m, *placed)
         return m
 
-    def _memory(self, m, name, depth, width):
-        m.submodules[name] = memory = MemoryBank(depth=2 * depth, width=width)
-        return memory
-
     def _count(self, m):
         """Write vectors to one of two buffers, and count where each key begins in the sorted tile."""
         vector = self.vector.payload
         m.submodules.vectors = memory = MemoryBank(depth=2 * self.n_channels, width=len(vector.as_value()))
         buffer, number = Signal(), Signal(range(self.n_channels))
         places = Signal(self._place_layout)
-        handed = [_Buffer(m, f"counted_{index}", self._place_layout, self.n_channels) for index in range(2)]
+        handed = [_Buffer(f"counted_{index}", self._place_layout) for index in range(2)]
         takes, ends = Signal(name="takes_vector"), Signal(name="ends_tile")
         m.d.comb += [
             self.vector.ready.eq(~Array(each.is_full for each in handed)[buffer]),
@@ -187,7 +183,7 @@ class EntrySorter(Block):
 class _Buffer:
     """A counted tile: valid bit, and start of each key."""
 
-    def __init__(self, m, name, layout, n_channels):
+    def __init__(self, name, layout):
         self.is_full = Signal(name=f"{name}_full")
         self.places = Signal(layout, name=f"{name}_places", reset_less=True)
 
