@@ -35,8 +35,16 @@ class WrittenState:
 
     @staticmethod
     def _rows(form, command, before):
-        """A transfer replaces all rows; a row-processing command keeps the rows beyond its own."""
-        return command.n_rows if form.is_transfer else max(before, command.n_rows)
+        """A transfer from row 0 on replaces all rows; any other command keeps the rows beyond its own."""
+        end = command.first_row + command.n_rows
+        if form.is_transfer and command.first_row == 0:
+            return end
+        return before if command.has("gated") else max(before, end)
+
+    @property
+    def largest_token(self):
+        """The largest entry of the token list, 0 if it is empty or missing."""
+        return max(self.tokens or [], default=0)
 
 
 @dataclass(frozen=True)
@@ -62,9 +70,9 @@ def check(command, sizes, state):
         (ErrorCode.SIZE, lambda: not _sizes_fit(form, command, sizes)),
         (
             ErrorCode.RANGE,
-            lambda: any(item.end > getattr(sizes, DEPTH[item.memory]) for item in extents(command, sizes)),
+            lambda: any(item.end > getattr(sizes, DEPTH[item.memory]) for item in extents(command, sizes, state)),
         ),
-        (ErrorCode.OVERLAP, lambda: _overlaps(form, command, sizes)),
+        (ErrorCode.OVERLAP, lambda: _overlaps(form, command, sizes, state)),
         (ErrorCode.MASK_MISSING, lambda: _mask_missing(form, command, state)),
         (ErrorCode.TOKENS_MISSING, lambda: _tokens_missing(form, command, state)),
         (ErrorCode.MASS_MISSING, lambda: _mass_missing(form, command, state)),
@@ -89,6 +97,8 @@ def _sizes_fit(form, command, sizes):
         value = getattr(command, name)
         if value < lowest or highest is not None and value > getattr(sizes, highest):
             return False
+    if _uses_first_row(form, command) and command.first_row + command.n_rows > sizes.max_tokens:
+        return False
     for operand in form.operands(Matrix):
         stride = getattr(command, operand.stride)
         is_short = stride < words_for(getattr(command, operand.elements), sizes.row_word)
@@ -103,9 +113,13 @@ def _sizes_fit(form, command, sizes):
     return True
 
 
+def _uses_first_row(form, command):
+    return command.has("gated") or bool(form.operands(MaskRows) or form.operands(MassRows))
+
+
 def _fits_mask_0(form, operand, command):
     """Mask 0 has one row for all rows: transfers move just that row, other commands only read it."""
-    return command.n_rows == 1 if form.is_transfer else operand in form.reads
+    return command.first_row + command.n_rows == 1 if form.is_transfer else operand in form.reads
 
 
 def operand_length(operand, command, sizes):
@@ -122,62 +136,89 @@ def operand_length(operand, command, sizes):
     return length
 
 
-def extents(command, sizes):
-    """The extents of a command whose sizes are legal, reads first.
+def extents(command, sizes, state=None):
+    """The extents of a command whose sizes are legal, reads first; those of a gated one depend on the token list.
 
     A matrix extends from its first to its last word, gaps between rows included. Gated commands have the extents of all
-    n_rows rows, scores and probabilities those of a mask of ones.
+    rows up to the last one that is listed; scores and probabilities those of n_rows rows and a mask of ones.
     """
     form = form_of(command)
+    largest = state.largest_token if state is not None else 0
     return [
-        _extent(operand, command, sizes, is_written)
+        _extent(operand, command, sizes, largest, is_written)
         for operands, is_written in ((form.reads, False), (form.writes, True))
         for operand in operands
         if isinstance(operand, Matrix | Words)
     ]
 
 
-def _extent(operand, command, sizes, is_written):
+def _extent(operand, command, sizes, largest_token, is_written):
     first = getattr(command, operand.base)
     if isinstance(operand, Words):
         length = operand_length(operand, command, sizes)
     else:
-        n_rows = operand.n_rows if isinstance(operand.n_rows, int) else getattr(command, operand.n_rows)
+        if isinstance(operand.n_rows, int):
+            last_row = operand.n_rows - 1
+        else:
+            last_row = largest_token if command.has("gated") else getattr(command, operand.n_rows) - 1
         words = words_for(getattr(command, operand.elements), sizes.row_word)
-        length = (n_rows - 1) * getattr(command, operand.stride) + words
+        length = last_row * getattr(command, operand.stride) + words
     return Extent(operand.memory, first, first + length, is_written)
 
 
-def _overlaps(form, command, sizes):
-    parts = extents(command, sizes)
-    written = [part for part in parts if part.is_written]
-    if any(part.meets(other) for part in parts if not part.is_written for other in written):
-        return True
+def _is_same_place(one, other, command):
+    """Whether two matrices are one: their rows lie in the same words."""
+    return all(
+        isinstance(operand, Matrix) and operand.n_rows == "n_rows" and operand.elements == "n_in"
+        for operand in (one, other)
+    ) and all(
+        getattr(command, name) == getattr(command, same)
+        for name, same in ((one.base, other.base), (one.stride, other.stride))
+    )
+
+
+def _overlaps(form, command, sizes, state):
+    for read in form.reads:
+        for written in form.writes:
+            if not all(isinstance(operand, Matrix | Words) for operand in (read, written)):
+                continue
+            if form.is_in_place and _is_same_place(read, written, command):
+                continue
+            places = [
+                _extent(operand, command, sizes, state.largest_token, is_written)
+                for operand, is_written in ((read, False), (written, True))
+            ]
+            if places[0].meets(places[1]):
+                return True
     numbers = [getattr(command, operand.number) for operand in form.operands(MaskRows) if _is_used(operand, command)]
     return len(set(numbers)) < len(numbers)
 
 
-def _is_needed(form, operand, command):
-    """Whether rows must be valid: those that are read, and those that a gated command does not overwrite."""
-    return _is_used(operand, command) and (operand in form.reads or command.has("gated"))
+def _rows_needed(form, operand, command, state):
+    """Rows of a mask or of the retained mass that must be valid before: those that are read, or stay before others."""
+    if not _is_used(operand, command):
+        return 0
+    if command.has("gated"):
+        return state.largest_token + 1
+    return command.first_row + (command.n_rows if operand in form.reads else 0)
 
 
 def _mask_missing(form, command, state):
     for operand in form.operands(MaskRows):
         number = getattr(command, operand.number)
-        needed = command.n_rows if number else 1
-        if _is_needed(form, operand, command) and state.mask_count[number] < needed:
+        needed = _rows_needed(form, operand, command, state)
+        # Where the number is beyond n_masks, the operand is not used.
+        if needed and state.mask_count[number] < (needed if number else 1):
             return True
     return False
 
 
 def _tokens_missing(form, command, state):
-    tokens = state.tokens
-    if command.has("gated"):
-        return tokens is None or len(tokens) > command.n_rows or max(tokens, default=0) >= command.n_rows
-    return tokens is None and any(isinstance(operand, TokenList) for operand in form.reads)
+    is_read = any(isinstance(operand, TokenList) for operand in form.reads)
+    return state.tokens is None and (command.has("gated") or is_read)
 
 
 def _mass_missing(form, command, state):
-    needed = any(_is_needed(form, operand, command) for operand in form.operands(MassRows))
-    return needed and state.mass_count < command.n_rows
+    return any(
+        state.mass_count < _rows_needed(form, operand, command, state) for operand in form.operands(MassRows)
+    )

@@ -164,16 +164,19 @@ class Core:
         """Execute a command that processes rows: those of the token list, or all."""
         memories, state, form = self.memories, self.state, form_of(command)
         rows = np.arange(command.n_rows)
+        marked = command.first_row + rows  # their rows of masks and of the retained mass
         if command.has("gated"):
-            rows = np.array(state.tokens, np.int64)
+            rows = marked = np.array(state.tokens[command.first_row :][: command.n_rows], np.int64)
             self._count(skipped_rows=command.n_rows - len(rows))
         bits = []
         for operand in form.reads:
             if isinstance(operand, MaskRows):
                 number_of_mask = getattr(command, operand.number)
-                bits.append(memories.mask_bits(number_of_mask, rows, self.sizes.slots_of(command.n_out)))
+                bits.append(memories.mask_bits(number_of_mask, marked, self.sizes.slots_of(command.n_out)))
         if not all(words.defined.all() for words in bits) and self.uncertain_from is None:
             self.uncertain_from = number
         meaning = getattr(_MEANINGS[form.unit], form.opcode.name.lower())
+        if form.unit == Unit.SOFTMAX:
+            rows = marked
         self._count(**meaning(memories, command, rows, *(words.data for words in bits)))
         state.update(command)

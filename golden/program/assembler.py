@@ -41,7 +41,7 @@ class Program(DataProgram):
         """Which tokens of a latent [channels, height, width] changed."""
         compare = TokenCompare(self.sizes)
         latents = [latent] if self.sizes.reference == "last" else [latent, previous]
-        beats = np.stack([compare.beats(placement.fp16_words(each)) for each in latents], axis=1)
+        beats = compare.beats(*map(placement.fp16_words, latents))
         theta = int(placement.fp16_words(float(theta)))
         self.issue(Opcode.CTR, beats, {"restart": restart}, theta=theta)
 

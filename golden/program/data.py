@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from golden.core.streams import pack
 from golden.program import placement
 from golden.spec.commands import FLAGS, Command, Memory, Opcode, fields_of, flags_of
 from golden.spec.sizes import check_sizes, words_for
@@ -163,44 +164,45 @@ class DataProgram:
 
     def _load_banks(self, memory, function, words, at):
         first = self.place(memory, len(words), at)
-        self.issue(Opcode.LOAD, words, function=function, n_rows=len(words), bank_address=first)
+        beats = placement.bank_beats(words, self.sizes)
+        self.issue(Opcode.LOAD, beats, function=function, n_rows=len(words), bank_address=first)
         return first
 
     def load_weights(self, weights, bias=None, at=None):
         """Weights [n_in, n_out] and bias [n_out] of a dense product."""
-        words = placement.weight_beats(weights, self.sizes, bias)
+        words = placement.weight_words(weights, self.sizes, bias)
         return Weights(self._load_banks("wmem", Memory.WEIGHTS, words, at), *_shape(weights), bias is not None)
 
     def load_keys(self, keys, multiplier=None, at=None):
         """Keys [n, d] in hash order."""
         multiplier = self.multiplier(len(keys), multiplier)
-        words = placement.banked_beats(keys, self.sizes, self.sizes.n_lanes, multiplier)
+        words = placement.banked_words(keys, self.sizes, self.sizes.n_lanes, multiplier)
         return Banked(self._load_banks("wmem", Memory.WEIGHTS, words, at), *_shape(keys), multiplier)
 
     def load_values(self, values, multiplier=None, at=None):
         """Values [n, d] in hash order."""
         multiplier = self.multiplier(len(values), multiplier)
-        words = placement.banked_beats(values, self.sizes, self.sizes.simd_lanes, multiplier)
+        words = placement.banked_words(values, self.sizes, self.sizes.simd_lanes, multiplier)
         return Banked(self._load_banks("vmem", Memory.VALUES, words, at), *_shape(values), multiplier)
 
-    def load_mask(self, mask, number=0, multiplier=None):
-        """A mask [rows, keys]; mask 0 has one row."""
+    def load_mask(self, mask, number=0, multiplier=None, first_row=0):
+        """A mask [rows, keys], or rows of it from ``first_row`` on; mask 0 has one row."""
         multiplier = self.multiplier(np.shape(mask)[1], multiplier)
         beats = placement.mask_beats(mask, self.sizes, multiplier)
-        self.issue(Opcode.LOAD, beats, function=Memory.MASK, n_rows=len(mask), mask_out=number)
+        fields = {"n_rows": len(mask), "mask_out": number, "first_row": first_row}
+        self.issue(Opcode.LOAD, beats, function=Memory.MASK, **fields)
 
     def _load_words(self, function, words, **fields):
-        beats = np.zeros((len(words), self.sizes.row_word), np.uint16)
-        beats[:, : np.shape(words)[1]] = words
+        beats = pack(np.asarray(words).astype(np.uint16), self.sizes.row_word)
         self.issue(Opcode.LOAD, beats, function=function, n_rows=len(words), **fields)
 
     def load_tokens(self, rows):
         """The token list."""
         self._load_words(Memory.TOKENS, np.asarray(rows, np.int64).reshape(-1, 1))
 
-    def load_mass(self, mass):
+    def load_mass(self, mass, first_row=0):
         """The retained mass of each row."""
-        self._load_words(Memory.MASS, placement.fp16_words(mass).reshape(-1, 1))
+        self._load_words(Memory.MASS, placement.fp16_words(mass).reshape(-1, 1), first_row=first_row)
 
     def load_sampled(self, matrix, mask, number, memory=Memory.SCORES, multiplier=None, at=None):
         """Scores or probabilities [rows, keys] selected by ``mask``, which is mask ``number`` of the core."""

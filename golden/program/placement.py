@@ -4,12 +4,13 @@ import numpy as np
 
 from golden.core.array import run_time_map
 from golden.core.hash_format import HashEncoded, bitmap_to_mask, decode, encode, lay_out_rows, mask_to_bitmap
-from golden.core.streams import pack_bits, unpack_bits
+from golden.core.streams import pack, pack_bits, unpack_bits
 from golden.spec.sizes import words_for
 from golden.units.hash_bank_mapper import BankMap
 
 __all__ = [
-    "banked_beats",
+    "bank_beats",
+    "banked_words",
     "column_map",
     "decode_sampled",
     "encode_sampled",
@@ -18,7 +19,7 @@ __all__ = [
     "mask_bits",
     "mask_of_beats",
     "row_beats",
-    "weight_beats",
+    "weight_words",
 ]
 
 
@@ -46,8 +47,8 @@ def row_beats(rows, sizes):
     return _padded(rows, words_for(rows.shape[1], sizes.row_word) * sizes.row_word).reshape(-1, sizes.row_word)
 
 
-def weight_beats(weights, sizes, bias=None):
-    """Weights [n_in, n_out] of MATMUL and PROJECT, and their bias [n_out]: [words, banks, row_word].
+def weight_words(weights, sizes, bias=None):
+    """Weights [n_in, n_out] of MATMUL and PROJECT, and their bias [n_out]: words of the banks [words, banks, lanes].
 
     Column c is slot c // n_banks of bank c % n_banks; the words follow each other beat by beat, in a beat slot by slot.
     """
@@ -61,16 +62,21 @@ def weight_beats(weights, sizes, bias=None):
         weights = _padded(weights, n_beats * sizes.n_lanes, axis=0)
     slots = words_for(n_out, sizes.n_banks)
     words = _padded(weights, slots * sizes.n_banks).reshape(n_beats, sizes.n_lanes, slots, sizes.n_banks)
-    return _padded(words.transpose(0, 2, 3, 1).reshape(-1, sizes.n_banks, sizes.n_lanes), sizes.row_word)
+    return words.transpose(0, 2, 3, 1).reshape(-1, sizes.n_banks, sizes.n_lanes)
 
 
-def banked_beats(rows, sizes, lanes, multiplier):
-    """Keys or values [n, d] in hash order, cut into words of ``lanes``: [chunks * slots, banks, row_word]."""
+def bank_beats(words, sizes):
+    """Words of the banks [words, banks, lanes] as beats [n, row_word]."""
+    return pack(words.reshape(-1, words.shape[2]), sizes.row_word)
+
+
+def banked_words(rows, sizes, lanes, multiplier):
+    """Keys or values [n, d] in hash order, cut into words of ``lanes``: [chunks * slots, banks, lanes]."""
     rows = fp16_words(rows)
     chunks = words_for(rows.shape[1], lanes)
     rows = _padded(rows, chunks * lanes).reshape(len(rows), chunks, lanes)
     words = lay_out_rows(rows, column_map(sizes, len(rows), multiplier)).transpose(2, 1, 0, 3)
-    return _padded(words.reshape(-1, sizes.n_banks, lanes), sizes.row_word)
+    return words.reshape(-1, sizes.n_banks, lanes)
 
 
 def mask_bits(mask, sizes, multiplier):
@@ -80,16 +86,16 @@ def mask_bits(mask, sizes, multiplier):
 
 
 def mask_beats(mask, sizes, multiplier):
-    """Rows of a mask for the mask memory: [rows * pieces, row_word]."""
-    bits = mask_bits(mask, sizes, multiplier).reshape(len(mask), -1)
-    return pack_bits(bits, sizes.row_word).reshape(-1, sizes.row_word)
+    """Rows of a mask for the mask memory: [n, row_word]."""
+    return pack_bits(mask_bits(mask, sizes, multiplier).reshape(len(mask), -1), sizes.row_word)
 
 
 def mask_of_beats(beats, sizes, n_columns, multiplier):
-    """The mask [rows, n_columns] that beats of the mask memory hold."""
-    beats = np.asarray(beats).reshape(-1, sizes.mask_pieces * sizes.row_word)
-    bits = unpack_bits(beats, sizes.n_banks * sizes.key_slots).reshape(-1, sizes.n_banks, sizes.key_slots)
-    return bitmap_to_mask(bits, column_map(sizes, n_columns, multiplier))
+    """The mask [rows, n_columns] whose rows a STORE sent, each in beats of its own."""
+    rows = np.asarray(beats, np.uint16).reshape(-1, sizes.mask_pieces, sizes.row_word)
+    n = sizes.n_banks * sizes.key_slots
+    bits = np.concatenate([unpack_bits(row, 1, n) for row in rows])
+    return bitmap_to_mask(bits.reshape(-1, sizes.n_banks, sizes.key_slots), column_map(sizes, n_columns, multiplier))
 
 
 def encode_sampled(matrix, mask, sizes, multiplier):

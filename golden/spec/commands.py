@@ -71,8 +71,9 @@ FIELDS = (
     Field(
         "scale", 7, 0, SCALE.width, f"SOFTMAX: scale * log2(e) as {SCALE.text}; LAYER_NORM: epsilon as {EPSILON.text}"
     ),
+    Field("first_row", 8, 0, 16, "first row of masks and of the retained mass; with gated, first entry of the list"),
 )
-WORDS = 8
+WORDS = 9
 COMMAND_WIDTH = 32 * WORDS
 
 
@@ -111,7 +112,8 @@ class Unit(Documented):
     ARRAY = 0, "the dot-product units"
     SOFTMAX = 1, "the softmax unit"
     VECTOR = 2, "the vector unit and the layer-norm unit"
-    LOAD_STORE = 3, "the load and store streams; it runs alone"
+    LOAD = 3, "the load stream: into a memory, or through the token selector"
+    STORE = 4, "the store stream"
 
 
 class Memory(Documented):
@@ -200,6 +202,7 @@ class Command:
     bank_address: int = 0
     theta: int = 0
     scale: int = 0
+    first_row: int = 0
 
     def __post_init__(self):
         for item in FIELDS:
@@ -228,22 +231,33 @@ _WEIGHTS = Words("wmem", "bank_address", (RoundUp("n_in", "n_lanes", flag="bias"
 """Bounds, lengths and operands shared by several commands."""
 
 
-def _transfer(opcode, memory, bounds, **operands):
-    unit = Unit.LOAD_STORE
-    return Form(opcode=opcode, functions=(memory,), unit=unit, is_transfer=True, bounds=bounds, **operands)
+_ALONE = (Memory.SCORES, Memory.PROBABILITIES, Memory.MASS)
+"""Memories that a transfer does not share with other commands: it has no port of its own there."""
+
+
+def _transfer(opcode, unit, memory, bounds, **operands):
+    return Form(
+        opcode=opcode,
+        functions=(memory,),
+        unit=unit,
+        is_transfer=True,
+        is_exclusive=memory in _ALONE,
+        bounds=bounds,
+        **operands,
+    )
 
 
 def _load(memory, *writes, **bounds):
-    return _transfer(Opcode.LOAD, memory, bounds, writes=writes)
+    return _transfer(Opcode.LOAD, Unit.LOAD, memory, bounds, writes=writes)
 
 
 def _store(memory, *reads, **bounds):
-    return _transfer(Opcode.STORE, memory, bounds, reads=reads)
+    return _transfer(Opcode.STORE, Unit.STORE, memory, bounds, reads=reads)
 
 
 COMMANDS = (
     Form(opcode=Opcode.CLEAR, functions=(0, 1)),
-    _load(Memory.ROWS, Matrix("destination", "n_in"), n_rows=_TOKENS, n_in=_DIM),
+    _load(Memory.ROWS, Matrix("destination", "n_in", chained=True), n_rows=_TOKENS, n_in=_DIM),
     _load(Memory.WEIGHTS, Words("wmem", "bank_address", ("n_rows",)), n_rows=_ANY),
     _load(Memory.VALUES, Words("vmem", "bank_address", ("n_rows",)), n_rows=_ANY),
     _load(Memory.SCORES, Words("scores", "destination", ("n_rows",)), n_rows=_ANY),
@@ -251,7 +265,7 @@ COMMANDS = (
     _load(Memory.MASK, MaskRows("mask_out"), n_rows=_TOKENS),
     _load(Memory.TOKENS, TokenList(), n_rows=(0, "max_tokens")),
     _load(Memory.MASS, MassRows(), n_rows=_TOKENS),
-    _store(Memory.ROWS, Matrix("source", "n_in"), n_rows=_TOKENS, n_in=_DIM),
+    _store(Memory.ROWS, Matrix("source", "n_in", chained=True), n_rows=_TOKENS, n_in=_DIM),
     _store(Memory.SCORES, Words("scores", "source", ("n_rows",)), n_rows=_ANY),
     _store(Memory.PROBABILITIES, Words("probabilities", "source", ("n_rows",)), n_rows=_ANY),
     _store(Memory.MASK, MaskRows("mask"), n_rows=_TOKENS),
@@ -329,6 +343,7 @@ COMMANDS = (
         functions=tuple(item for item in Elementwise if item.n_operands == 2),
         unit=Unit.VECTOR,
         flags=("gated",),
+        is_in_place=True,
         bounds={"n_rows": _TOKENS, "n_in": _DIM},
         reads=(Matrix("source", "n_in", chained=True), Matrix("source_2", "n_in", stride_may_be_0=True)),
         writes=(Matrix("destination", "n_in", chained=True),),
@@ -338,6 +353,7 @@ COMMANDS = (
         functions=tuple(item for item in Elementwise if item.n_operands == 1),
         unit=Unit.VECTOR,
         flags=("gated",),
+        is_in_place=True,
         bounds={"n_rows": _TOKENS, "n_in": _DIM},
         reads=(Matrix("source", "n_in", chained=True),),
         writes=(Matrix("destination", "n_in", chained=True),),
@@ -346,12 +362,13 @@ COMMANDS = (
         opcode=Opcode.LAYER_NORM,
         unit=Unit.VECTOR,
         flags=("gated",),
+        is_in_place=True,
         bounds={"n_rows": _TOKENS, "n_in": _DIM},
         reads=(Matrix("source", "n_in", chained=True), Matrix("source_2", "n_in", n_rows=2)),
         writes=(Matrix("destination", "n_in", chained=True),),
         values=("scale",),
     ),
-    Form(opcode=Opcode.CTR, unit=Unit.LOAD_STORE, flags=("restart",), writes=(TokenList(),), values=("theta",)),
+    Form(opcode=Opcode.CTR, unit=Unit.LOAD, flags=("restart",), writes=(TokenList(),), values=("theta",)),
 )
 """The command table: one :class:`golden.spec.operands.Form` a row. Gamma and beta are two rows of one matrix."""
 

@@ -92,10 +92,12 @@ def encoded(memory, base):
 
 @dataclass(frozen=True)
 class MaskRows:
-    """Rows of the mask whose number is in a field; with ``flag``, only if that flag is set.
+    """Rows ``first_row`` to ``first_row + n_rows - 1`` of the mask whose number is in a field, or the listed ones.
 
-    Read: the rows must be valid; mask 0 has a single row, used for all rows. Written: the rows are valid afterwards.
-    Only a transfer writes mask 0 (then n_rows is 1); a gated command keeps the other rows, which must be valid before.
+    With ``flag``, only if that flag is set. Read: the rows must be valid; mask 0 has a single row, used for all rows.
+    Written: the rows are valid afterwards; those before ``first_row`` must be valid before. Only a transfer writes
+    mask 0 (then n_rows is 1 and first_row 0). A gated command keeps the rows that are not listed; all rows up to the
+    last one that is listed must be valid before.
     """
 
     number: str
@@ -104,16 +106,16 @@ class MaskRows:
 
     @property
     def fields(self):
-        return (self.number, "n_rows")
+        return (self.number, "first_row", "n_rows")
 
 
 @dataclass(frozen=True)
 class MassRows:
-    """Retained mass of every row, read or written under the same rules as rows of a mask."""
+    """Retained mass of these rows, read or written under the same rules as rows of a mask."""
 
     flag: str | None = None
     memory: str = field(default="mass", init=False)
-    fields = ("n_rows",)
+    fields = ("first_row", "n_rows")
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,9 @@ class Form:
     opcode: Any
     functions: tuple = ()  # legal ones; none: the field is ignored
     unit: Any = None  # None: the controller itself
-    is_transfer: bool = False  # data moves between a memory and the outside, row 0 to n_rows - 1
+    is_transfer: bool = False  # data moves between a memory and the outside
+    is_exclusive: bool = False  # no other command uses its memories meanwhile
+    is_in_place: bool = False  # the result may lie exactly where an operand lies, which it replaces
     flags: tuple = ()
     exclusive_flags: tuple = ()  # of which at most one may be set
     bounds: dict = field(default_factory=dict)  # field: (lowest, the size that is the highest, or None)
@@ -183,6 +187,8 @@ class Form:
     def fields(self):
         """Names of the fields that it uses beside opcode, function and flags."""
         names = {*self.bounds, *self.values}
+        if "gated" in self.flags:
+            names.add("first_row")
         for operand in (*self.reads, *self.writes):
             names.update(operand.fields)
         return names - {"function"}

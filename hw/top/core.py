@@ -11,11 +11,11 @@ from hw.top.array.controller import ArrayController
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.controller import Controller, Unit
 from hw.top.controller.counters import COUNTERS, CoreCounters
-from hw.top.host.load_store import LoadStore
+from hw.top.host.load import LoadUnit
+from hw.top.host.store import StoreUnit
 from hw.top.memories.score_memory import ScoreMemory
 from hw.top.memories.shared_memory import SharedMemory
 from hw.top.parameters import CoreSizes
-from hw.top.rows.mask_scanner import mask_address
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
 
@@ -27,13 +27,14 @@ class Core(Block):
 
     N dot-product units with a weight bank each (WMEM) share the rows of IMEM; their scores, and the probabilities
     computed from them, are in N banks (OMEM); N SIMD engines have banks of value rows. docs/commands.md defines the
-    commands and the layout of data. The results are those of one command after the other; units work in
-    parallel, row by row, where a command reads the rows of the one before
-    (:class:`hw.top.controller.chaining.ChainingChecker`).
+    commands and the layout of data. The results are those of one command after the other; units, loads and stores
+    work in parallel where commands do not touch the same words, and row by row where one takes the rows of another
+    (:class:`hw.top.controller.scoreboard.Scoreboard`).
 
     Members: ``commands``, one command a beat; ``load``, beats of W elements that LOAD and CTR take, and ``store``,
     those that STORE sends, W = max(n_banks, 2 * n_lanes, simd_lanes), ``last`` with the last one of a command;
-    ``error`` and ``error_command``, see :class:`hw.top.controller.controller.Controller`; ``busy``, which units work.
+    ``error`` and ``error_command``, see :class:`hw.top.controller.controller.Controller`; ``busy``, which units work;
+    ``completed``, an event for each command but CLEAR.
 
     Defined by :func:`golden.core.core.Core`. It is DiSC's core (section IV, figure 11); run-ahead, retained mass, the
     chains and the addresses of the hash are this project's.
@@ -52,6 +53,9 @@ class Core(Block):
         + ", ".join(f"{code.value} {code.name}" for code in ErrorCode),
         "error_command": "which one, counted from reset; counts while error is not 0",
         "busy": "units at work: " + ", ".join(f"bit {unit.value} {unit.name.lower()}" for unit in Unit),
+        "completed": "a command is done, each in a clock of its own, not necessarily in order; CLEAR is not reported",
+        "completed.valid": "a command was completed",
+        "completed.number": "its number, counted from reset, as error_command",
     }
 
     @staticmethod
@@ -64,6 +68,7 @@ class Core(Block):
             "error": Out(4),
             "error_command": Out(32),
             "busy": Out(len(Unit)),
+            "completed": Out(data.StructLayout({"valid": 1, "number": 32})),
         }
 
     def circuit(self):
@@ -73,32 +78,45 @@ class Core(Block):
         m.submodules.array = array = ArrayController.for_core(p)
         m.submodules.softmax = softmax = SoftmaxController.for_core(p)
         m.submodules.vector = vector = VectorController.for_core(p)
-        m.submodules.load_store = self._load_store = load_store = LoadStore.for_core(p)
+        m.submodules.load_unit = self._load = load = LoadUnit.for_core(p)
+        m.submodules.store_unit = self._store = store = StoreUnit.for_core(p)
         connect(m, flipped(self.commands), controller.commands)
-        connect(m, flipped(self.load), load_store.load)
-        connect(m, flipped(self.store), load_store.store)
+        connect(m, flipped(self.load), load.load)
+        connect(m, flipped(self.store), store.store)
         m.d.comb += [
             self.error.eq(controller.error),
             self.error_command.eq(controller.error_command),
             self.busy.eq(controller.busy),
+            self.completed.eq(controller.completed),
             *(
-                getattr(controller, name).eq(getattr(load_store, name))
+                getattr(controller, name).eq(getattr(load, name))
                 for name in ("tokens_valid", "token_count", "token_largest", "tokens_ascending")
             ),
+            load.list_enable.eq(store.list_enable),
+            load.list_address.eq(store.list_address),
+            store.list_row.eq(load.list_row),
+            store.token_count.eq(load.token_count),
         ]
-        for index, unit in ((Unit.ARRAY, array), (Unit.SOFTMAX, softmax), (Unit.VECTOR, vector)):
+        units = {
+            Unit.ARRAY: array,
+            Unit.SOFTMAX: softmax,
+            Unit.VECTOR: vector,
+            Unit.LOAD: load,
+            Unit.STORE: store,
+        }
+        for index, unit in units.items():
             self._control(m, index, unit.control)
-        m.d.comb += [
-            load_store.start.eq(controller.start[Unit.LOAD_STORE]),
-            load_store.command.eq(controller.command[Unit.LOAD_STORE]),
-            controller.done[Unit.LOAD_STORE].eq(load_store.done),
-        ]
-        self._wants = {item: self._selected(m, item) for item in Memory}
+        # What LOAD may write in this clock; memories that are not arbitrated take every write.
+        self._can_load = {}
         self._rows(m, array, vector)
         self._masks(m, array, softmax, vector)
         self._score_memories(m, array, softmax, vector)
         self._retained_mass(m, softmax)
         self._banks(m, array, vector)
+        ready = 1
+        for item, is_ready in self._can_load.items():
+            ready = ready & (is_ready | (load.which != item))
+        m.d.comb += load.write_ready.eq(ready)
         self._count(m, array, vector)
         return m
 
@@ -110,135 +128,122 @@ class Core(Block):
             unit.command.eq(controller.command[index]),
             unit.n_active.eq(controller.n_active[index]),
             unit.limit.eq(controller.limit[index]),
-            unit.token.eq(self._load_store.token),
+            unit.token.eq(self._load.token),
             controller.rows_done[index].eq(unit.rows_done),
             controller.done[index].eq(unit.done),
         ]
 
-    def _selected(self, m, memory):
-        """Whether load and store access this memory."""
-        selected = Signal(name=f"load_store_{memory.name.lower()}")
-        m.d.comb += selected.eq(self._load_store.which == memory)
+    def _loads(self, m, memory):
+        """Whether LOAD writes this memory, unless the write has to wait."""
+        selected = Signal(name=f"loads_{memory.name.lower()}")
+        m.d.comb += selected.eq(self._load.write & (self._load.which == memory))
+        return selected
+
+    def _stores(self, m, memory):
+        """Whether STORE reads this memory."""
+        selected = Signal(name=f"stores_{memory.name.lower()}")
+        m.d.comb += selected.eq(self._store.read & (self._store.which == memory))
         return selected
 
     def _rows(self, m, array, vector):
-        """IMEM."""
-        p, load_store = self.parameters, self._load_store
+        """IMEM. Loads wait for results, which hold up a unit."""
+        p, load = self.parameters, self._load
         m.submodules.imem = imem = SharedMemory(
-            depth=self.imem_depth, part_width=16 * p.row_part, n_parts=p.row_parts, n_readers=2, n_writers=3
+            depth=self.imem_depth, part_width=16 * p.row_part, n_parts=p.row_parts, n_readers=3, n_writers=3
         )
-        connect(m, array.imem, imem.readers[0])
-        connect(m, vector.imem, imem.readers[1])
-        loads = imem.writers[0]
-        connect(m, vector.imem_write, imem.writers[1])
-        connect(m, array.imem_write, imem.writers[2])
+        for reader, port in zip(imem.readers, (array.imem, vector.imem, self._store.rows), strict=True):
+            connect(m, port, reader)
+        array_results, vector_results, loads = imem.writers
+        connect(m, vector.imem_write, vector_results)
+        connect(m, array.imem_write, array_results)
         m.d.comb += [
-            loads.payload.address.eq(load_store.write_address),
-            loads.payload.data.eq(load_store.write_data),
+            loads.payload.address.eq(load.write_address),
+            loads.payload.data.eq(load.write_data),
             loads.payload.enable.eq(~0),
-            loads.valid.eq(load_store.write & self._wants[Memory.ROWS]),
-            imem.direct_enable.eq(load_store.read & self._wants[Memory.ROWS]),
-            imem.direct_address.eq(load_store.read_address),
-            load_store.read_rows.eq(imem.direct_word),
+            loads.valid.eq(self._loads(m, Memory.ROWS)),
         ]
+        self._can_load[Memory.ROWS] = loads.ready
 
     def _masks(self, m, array, softmax, vector):
         """Mask rows, bank by bank, in the order of the hash."""
-        p, load_store = self.parameters, self._load_store
+        p, load = self.parameters, self._load
         width = self.n_banks * p.key_slots
         m.submodules.masks = masks = SharedMemory(
-            depth=p.mask_rows, part_width=width // p.mask_pieces, n_parts=p.mask_pieces, n_readers=3, n_writers=2
+            depth=p.mask_rows, part_width=width // p.mask_pieces, n_parts=p.mask_pieces, n_readers=4, n_writers=2
         )
-        for reader, unit in zip(masks.readers, (array, vector, softmax), strict=True):
-            connect(m, unit.mask, reader)
-        loads, made = masks.writers
-        command = load_store.command
-        mask = Mux(command.opcode == Opcode.LOAD, command.mask_out, command.mask)
+        for reader, port in zip(masks.readers, (array.mask, vector.mask, softmax.mask, self._store.masks), strict=True):
+            connect(m, port, reader)
+        made, loads = masks.writers
         m.d.comb += [
-            load_store.mask_base.eq(mask_address(p, mask, 0)),
-            loads.payload.address.eq(load_store.write_address),
-            loads.payload.data.eq(load_store.write_data[: width // p.mask_pieces].replicate(p.mask_pieces)),
-            loads.payload.enable.eq(1 << load_store.write_part),
-            loads.valid.eq(load_store.write & self._wants[Memory.MASK]),
-            masks.direct_enable.eq(load_store.read & self._wants[Memory.MASK]),
-            masks.direct_address.eq(load_store.read_address),
-            load_store.read_mask.eq(masks.direct_word),
+            loads.payload.address.eq(load.write_address),
+            loads.payload.data.eq(load.write_data[: width // p.mask_pieces].replicate(p.mask_pieces)),
+            loads.payload.enable.eq(1 << load.write_part),
+            loads.valid.eq(self._loads(m, Memory.MASK)),
             made.payload.address.eq(softmax.mask_write.payload.address),
             made.payload.data.eq(softmax.mask_write.payload.row),
             made.payload.enable.eq(~0),
             made.valid.eq(softmax.mask_write.valid),
             softmax.mask_write.ready.eq(made.ready),
         ]
+        self._can_load[Memory.MASK] = loads.ready
 
     def _score_memories(self, m, array, softmax, vector):
         """OMEM: scores from the array to softmax, probabilities from there to the vector unit."""
-        load_store = self._load_store
-        words = Cat(load_store.write_data)[: 16 * self.n_banks]
-        for item, writes, reads, peeked in (
-            (Memory.SCORES, array.score_write, softmax.scores, load_store.read_scores),
-            (Memory.PROBABILITIES, softmax.probability_write, vector.probabilities, load_store.read_probabilities),
+        load, store = self._load, self._store
+        words = Cat(load.write_data)[: 16 * self.n_banks]
+        for item, writes, reads, stored in (
+            (Memory.SCORES, array.score_write, softmax.scores, store.read_scores),
+            (Memory.PROBABILITIES, softmax.probability_write, vector.probabilities, store.read_probabilities),
         ):
             m.submodules[item.name.lower()] = memory = ScoreMemory(n_banks=self.n_banks, depth=self.omem_depth)
             connect(m, reads, memory.reader)
             m.d.comb += [
                 memory.write.eq(writes),
-                peeked.eq(memory.reader.word),
-                memory.load.valid.eq(load_store.write & self._wants[item]),
-                memory.load.address.eq(load_store.write_address),
+                stored.eq(memory.reader.word),
+                memory.load.valid.eq(self._loads(m, item)),
+                memory.load.address.eq(load.write_address),
                 memory.load.words.eq(words),
-                memory.peek.enable.eq(load_store.read & self._wants[item]),
-                memory.peek.address.eq(load_store.read_address),
+                memory.peek.enable.eq(self._stores(m, item)),
+                memory.peek.address.eq(store.read_address),
             ]
 
     def _retained_mass(self, m, softmax):
         """The retained mass of each row."""
-        load_store = self._load_store
-        loads = Signal(name="loads_mass")
-        peeks = Signal(name="stores_mass")
+        load, store = self._load, self._store
+        loads, stores = self._loads(m, Memory.MASS), self._stores(m, Memory.MASS)
         m.submodules.masses = masses = MemoryBank(depth=self.max_tokens, width=16)
         m.d.comb += [
-            loads.eq(load_store.write & self._wants[Memory.MASS]),
-            peeks.eq(load_store.read & self._wants[Memory.MASS]),
             masses.write_enable.eq(loads | softmax.mass_write[0].valid),
-            masses.write_address.eq(Mux(loads, load_store.write_address, softmax.mass_write[0].address)),
-            masses.write_data.eq(Mux(loads, load_store.write_data, softmax.mass_write[0].value)),
-            masses.read_enable.eq(peeks | softmax.mass.enable),
-            masses.read_address.eq(Mux(peeks, load_store.read_address, softmax.mass.address[0])),
+            masses.write_address.eq(Mux(loads, load.write_address, softmax.mass_write[0].address)),
+            masses.write_data.eq(Mux(loads, load.write_data, softmax.mass_write[0].value)),
+            masses.read_enable.eq(stores | softmax.mass.enable),
+            masses.read_address.eq(Mux(stores, store.read_address, softmax.mass.address[0])),
             softmax.mass.word[0].eq(masses.read_data),
-            load_store.read_mass.eq(masses.read_data),
+            store.read_mass.eq(masses.read_data),
         ]
 
     def _banks(self, m, array, vector):
         """Writes of LOAD to the units' banks, and projected values to the engines' banks."""
-        load_store = self._load_store
+        load = self._load
         for port, item in ((array.weight_write, Memory.WEIGHTS), (vector.word_write, Memory.VALUES)):
             m.d.comb += [
-                port.valid.eq(load_store.write & self._wants[item]),
-                port.bank.eq(load_store.write_part),
-                port.address.eq(load_store.write_address),
-                port.words.eq(load_store.write_data),
+                port.valid.eq(self._loads(m, item)),
+                port.bank.eq(load.write_part),
+                port.address.eq(load.write_address),
+                port.words.eq(load.write_data),
             ]
-        m.d.comb += load_store.write_ready.eq(~self._wants[Memory.VALUES] | vector.word_ready)
+        self._can_load[Memory.VALUES] = vector.word_ready
         connect(m, array.value_write, vector.value_write)
 
     def _count(self, m, array, vector):
         """The counters, and their path to the store stream."""
-        controller, load_store = self._controller, self._load_store
+        controller, store = self._controller, self._store
         m.submodules.counters = counters = CoreCounters()
         is_sddmm = controller.command[Unit.ARRAY].opcode == Opcode.SDDMM
         n_keys = controller.command[Unit.ARRAY].n_out
-        is_counted = ~self._wants[Memory.COUNTERS]
         steps = {
             "cycles": ~controller.is_idle,
-            **{
-                name: controller.busy[unit]
-                for name, unit in (
-                    ("array_busy", Unit.ARRAY),
-                    ("softmax_busy", Unit.SOFTMAX),
-                    ("vector_busy", Unit.VECTOR),
-                    ("load_store_busy", Unit.LOAD_STORE),
-                )
-            },
+            **{f"{unit.name.lower()}_busy": controller.busy[unit] for unit in Unit},
             "commands": controller.executes,
             "array_beats": array.counters.beats,
             "array_waits_for_sink": array.counters.waits_for_sink,
@@ -252,7 +257,7 @@ class Core(Block):
             "skipped_rows": controller.skipped_rows,
             "load_beats": self.load.valid & self.load.ready,
             # When they are read, for the last ones may be taken only when the next command counts.
-            "store_beats": load_store.read & is_counted,
+            "store_beats": store.beats & (store.which != Memory.COUNTERS),
         }
         m.d.comb += [counters.steps[name].eq(steps[name]) for name in COUNTERS]
-        m.d.comb += [counters.clear.eq(controller.clear_counters), load_store.counters.eq(counters.totals)]
+        m.d.comb += [counters.clear.eq(controller.clear_counters), store.counters.eq(counters.totals)]

@@ -5,7 +5,8 @@ import numpy as np
 from golden.core.checks import WrittenState, check, extents
 from golden.spec.commands import ErrorCode
 from golden.spec.sizes import CoreSizes
-from hw.top.controller.command_checker import EXTENT, checked_state
+from hw.top.controller.command_checker import checked_state
+from hw.top.controller.footprint import BASES, bases_in, footprint_layout
 from verif.bench.endpoints import set_ports, word
 from verif.core.random_commands import random_command
 
@@ -17,6 +18,17 @@ def random_state(rng, sizes):
         tokens = [int(row) for row in rng.integers(0, sizes.max_tokens if rng.random() < 0.5 else 3, count)]
     rows = [int(rng.choice([0, 1, sizes.max_tokens, rng.integers(0, sizes.max_tokens)])) for _ in range(sizes.n_masks)]
     return WrittenState(rows, int(rng.choice([0, sizes.max_tokens, rng.integers(0, sizes.max_tokens)])), tokens)
+
+
+def _places(footprint):
+    """The extents of a footprint, as those of the golden checks."""
+    found = set()
+    for base in BASES:
+        place = footprint["places"][base]
+        for memory in bases_in(base):
+            if place["memory"][memory]:
+                found.add((memory, place["first"], place["end"], bool(place["is_written"])))
+    return found
 
 
 async def check_commands(simulation):
@@ -40,7 +52,6 @@ async def check_commands(simulation):
                     "mask_rows": state.mask_count,
                     "mass_rows": state.mass_count,
                     "tokens_valid": state.tokens is not None,
-                    "token_count": len(tokens),
                     "token_largest": max(tokens, default=0),
                 }
             )
@@ -60,16 +71,12 @@ async def check_commands(simulation):
         found = [word(dut.error)]
         wanted = [int(expected)]
         if expected == ErrorCode.NONE:
-            parts = [part for part in extents(command, sizes) if part.memory == "imem"]
-            for port, written, place in (
-                ("source_extent", False, 0),
-                ("source_2_extent", False, 1),
-                ("destination_extent", True, 0),
-            ):
-                extent = EXTENT.from_bits(word(getattr(dut, port)))
-                chosen = [part for part in parts if part.is_written == written][place : place + 1]
-                found.append([extent.is_used, extent.first, extent.end] if extent.is_used else None)
-                wanted.append([1, chosen[0].first, chosen[0].end] if chosen else None)
+            footprint = footprint_layout(sizes).from_bits(word(dut.footprint))
+            places = {
+                (part.memory, part.first, part.end, part.is_written) for part in extents(command, sizes, state)
+            }
+            found.append(_places(footprint))
+            wanted.append(places)
         counts["checked"] += 1
         counts["codes"][expected.name] += 1
         if found != wanted or not word(dut.done) or waited + 1 != job["latency"]:

@@ -114,12 +114,15 @@ class ProgramWriter:
     def _code(self, command):
         return check(command, self.sizes, self.core.state)
 
-    def _rows_of(self, command):
-        return np.array(self.core.state.tokens, np.int64) if command.has("gated") else np.arange(command.n_rows)
+    def _marked_rows(self, command):
+        """The rows of masks that a command uses."""
+        if command.has("gated"):
+            return np.array(self.core.state.tokens[command.first_row :][: command.n_rows], np.int64)
+        return command.first_row + np.arange(command.n_rows)
 
     def _bits(self, command):
         slots = self.sizes.slots_of(command.n_out)
-        return self.core.memories.mask_bits(command.mask, self._rows_of(command), slots)
+        return self.core.memories.mask_bits(command.mask, self._marked_rows(command), slots)
 
     def _is_uncertain(self, command):
         return _works_under_mask(command) and not self._bits(command).defined.all()
@@ -138,14 +141,14 @@ class ProgramWriter:
     def _note(self, command):
         """Remember what was written, and count corner cases."""
         sizes = self.sizes
-        for extent in extents(command, sizes):
+        for extent in extents(command, sizes, self.core.state):
             self._places.setdefault(extent.memory, []).append(extent.first)
             if extent.is_written:
                 self._touched.setdefault(extent.memory, set()).update(range(extent.first, extent.end))
         form = form_of(command)
         self._count(form.opcode.name.lower())
         if command.has("gated"):
-            n_tokens = len(self.core.state.tokens)
+            n_tokens = len(self._marked_rows(command))
             self._count("no tokens" if n_tokens == 0 else "all tokens" if n_tokens == command.n_rows else "some tokens")
         if _works_under_mask(command):
             kept = self._bits(command).data.sum(axis=(1, 2))

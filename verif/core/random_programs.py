@@ -72,17 +72,19 @@ class RandomPrograms(RandomInputs):
         planned = []
         mask = int(rng.integers(0, sizes.n_masks))
         n_keys = self._key_count(n_rows)
+        first_row = int(rng.integers(0, sizes.max_tokens - n_rows, endpoint=True)) if rng.random() < 0.3 else 0
+        self._marked = (n_rows, 0) if gated else (n_rows, first_row)
         if kind == "rows":
             source = self._matrix(n_rows, n)
             self._need_rows(*source, n_rows, n)
         else:
-            self._need_mask(mask, n_rows, n_keys)
-            source = self._score_source(kind, mask, n_rows, n_keys, gated)
+            self._need_mask(mask, n_rows, n_keys, self._marked[1])
+            source = self._score_source(kind, mask, n_rows, n_keys, first_row, gated)
         for _ in range(int(rng.choice([1, 2, 3, 3, 4, 6]))):
             if kind == "rows" and n <= sizes.max_head_dim and rng.random() < 0.5:
                 n_keys = self._key_count(n_rows)
                 mask = int(rng.integers(0, sizes.n_masks))
-                self._need_mask(mask, n_rows, n_keys)
+                self._need_mask(mask, n_rows, n_keys, self._marked[1])
                 command = self._sddmm(source, n, mask, n_rows, n_keys)
                 kind = "scores"
             elif kind == "rows":
@@ -93,7 +95,7 @@ class RandomPrograms(RandomInputs):
             else:
                 command, n = self._spmm(source, mask, n_rows, n_keys)
                 kind = "rows"
-            planned.append(replace(command, flags=command.flags | gated))
+            planned.append(replace(command, flags=command.flags | gated, first_row=first_row))
             source = (command.destination, command.destination_stride)
         for command in planned:
             if not self._go(command):
@@ -118,12 +120,12 @@ class RandomPrograms(RandomInputs):
             n_keys = max(1, n_keys // 2)
         return n_keys
 
-    def _score_source(self, kind, mask, n_rows, n_keys, gated):
+    def _score_source(self, kind, mask, n_rows, n_keys, first_row, gated):
         """Scores or probabilities that are there already, or loaded."""
         slots = self.sizes.slots_of(n_keys)
         first = self._place(kind, n_rows * slots)
-        rows = np.array(self.core.state.tokens, np.int64) if gated else np.arange(n_rows)
-        bits = self.core.memories.mask_bits(mask, rows, slots).data
+        rows = self.core.state.tokens[first_row:][:n_rows] if gated else first_row + np.arange(n_rows)
+        bits = self.core.memories.mask_bits(mask, np.array(rows, np.int64), slots).data
         function = Memory.SCORES if kind == "scores" else Memory.PROBABILITIES
         held = self.core.memories.scores if kind == "scores" else self.core.memories.probabilities
         self._need_words(function, held, int(bits.sum(axis=(0, 2)).max(initial=0)), first)
@@ -149,12 +151,16 @@ class RandomPrograms(RandomInputs):
         others = [number for number in range(1, sizes.n_masks) if number != mask]
         if others and rng.random() < 0.5:
             mask_out, flags = int(rng.choice(others)), FLAGS["make_mask"]
+            first_row = self._marked[1]
             if gated:
                 self._need_mask(mask_out, n_rows, n_keys)
                 self._need_mass(n_rows)
+            elif first_row:
+                self._need_mask(mask_out, first_row, n_keys)
+                self._need_mass(first_row)
         elif rng.random() < 0.5:
             flags = FLAGS["use_mass"]
-            self._need_mass(n_rows)
+            self._need_mass(*self._marked)
         theta = placement.fp16_words(float(rng.choice([1, 2, 0.5, rng.random()]) / n_keys))
         if rng.random() < 0.1:
             theta = rng.choice([0, 0x8000, 0x7C00, 0x7E00, 0xBC00])
@@ -267,7 +273,7 @@ class RandomPrograms(RandomInputs):
         beats = self._words(self.core.compare.n_beats, self.sizes.row_word)
         if self.core.compare.last is not None and self.rng.random() < 0.7:
             # Only a few values differ, and tokens are selected by these.
-            beats[:, : self.sizes.row_word] = self.core.compare.beats(self.core.compare.last)
+            beats = self.core.compare.beats(self.core.compare.last)
             changes = self.rng.random(beats.shape) < self.rng.choice([0, 0.02, 0.2])
             beats = np.where(changes, self._words(*beats.shape), beats)
         theta = placement.fp16_words(float(self.rng.choice([0, 0.1, 1, -1])))
@@ -330,7 +336,9 @@ class RandomPrograms(RandomInputs):
                 self._emit(Command(opcode=Opcode.STORE, function=function, n_rows=length, source=first))
         for number, count in enumerate(state.mask_count):
             if count:
-                self._emit(Command(opcode=Opcode.STORE, function=Memory.MASK, mask=number, n_rows=count))
+                first = int(self.rng.integers(0, count)) if self.rng.random() < 0.2 and number else 0
+                command = Command(opcode=Opcode.STORE, function=Memory.MASK, mask=number, n_rows=count - first)
+                self._emit(replace(command, first_row=first))
         if state.mass_count:
             self._emit(Command(opcode=Opcode.STORE, function=Memory.MASS, n_rows=state.mass_count))
         if state.tokens is not None:

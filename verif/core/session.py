@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from golden.spec.commands import Unit
 from verif.bench import simulator
 from verif.bench.endpoints import Probe, Source, StreamMonitor, word
 from verif.bench.harness import run_job
@@ -36,7 +37,7 @@ def run_program(block, program, *, sim=None):
     return Session(
         np.frombuffer(beats, "<u2").reshape(-1, block.parameters.row_word),
         np.array(result["last"], bool),
-        (busy[:, None] >> np.arange(4) & 1).astype(bool),
+        (busy[:, None] >> np.arange(len(Unit)) & 1).astype(bool),
         np.array(result["ends"]),
     )
 

@@ -318,10 +318,42 @@ CASES = [
         {},
         {
             OK: [{"source_2": 0}, {"function": Elementwise.EXP, "source_2": 80}],
-            OVERLAP: [{"destination": 79}, {"destination": 0}, {"source": 119}, {"source_2": 41}],
+            OVERLAP: [{"destination": 79}, {"destination": 1}, {"source": 119}, {"source_2": 41}],
         },
     ),
     (NORM, {}, {OVERLAP: [{"destination": 43}, {"source_2": 83}, {"source_2": 30, "source_2_stride": 13}]}),
+    # In place: the result lies exactly where an operand lies
+    (
+        ADD,
+        {"destination": 0},
+        {
+            OK: [{"destination": 40}, {"destination": 0, "source_2": 0}, {"destination": 0, "function": Elementwise.EXP}],
+            OVERLAP: [{"destination": 0, "destination_stride": 3}, {"destination": 40, "source_2_stride": 0}],
+        },
+    ),
+    (NORM, {"destination": 0}, {OVERLAP: [{"destination": 40}, {"destination": 0, "source_2": 10}]}),
+    # First rows, of masks, retained mass and the token list
+    (
+        SDDMM,
+        {"first_row": 10},
+        {OK: [{"mask": 0, "first_row": 44}], SIZE: [{"mask": 0, "first_row": 45}], MASK: [{"first_row": 11}]},
+    ),
+    (
+        load(Memory.MASK, n_rows=4, mask_out=1),
+        {"first_row": 30},
+        {
+            SIZE: [{"first_row": 61}, {"n_rows": 1, "first_row": 1, "mask_out": 0}],
+            MASK: [{"first_row": 31}],
+        },
+    ),
+    (load(Memory.MASS, n_rows=4), {"first_row": 20}, {SIZE: [{"first_row": 61}], MASS: [{"first_row": 21}]}),
+    (store(Memory.MASS, n_rows=4), {"first_row": 16}, {MASS: [{"first_row": 17}]}),
+    (
+        replace(SOFTMAX, mask=0, flags=MAKE, mask_out=1),
+        {"first_row": 20},
+        {MASS: [{"first_row": 21}], MASK: [{"first_row": 31}], SIZE: [{"first_row": 45}]},
+    ),
+    (MATMUL, {"first_row": 60000}, {SIZE: [{"first_row": 60, "flags": GATED}, {"first_row": 60000, "flags": GATED}]}),
     # What was never written
     (SDDMM, {"n_rows": 30}, {MASK: [{"n_rows": 31}]}),
     (
@@ -329,19 +361,17 @@ CASES = [
         {"n_rows": 30},
         {
             OK: [{"mask": 0, "flags": MAKE, "mask_out": 1, "n_rows": 64}],
-            MASK: [{"n_rows": 31}, {"mask": 0, "flags": MAKE | GATED, "mask_out": 1, "n_rows": 31}],
+            MASK: [{"n_rows": 31}],
         },
     ),
     (SPMM, {"n_rows": 30}, {MASK: [{"n_rows": 31}]}),
     (store(Memory.MASK, n_rows=30, mask=1), {}, {MASK: [{"n_rows": 31}]}),
-    (MATMUL, {"flags": GATED, "n_rows": 10}, {TOKEN: [{"flags": GATED, "n_rows": 9}]}),
-    (SDDMM, {"flags": GATED, "n_rows": 10}, {TOKEN: [{"flags": GATED, "n_rows": 2}]}),
-    (SOFTMAX, {"flags": USE, "n_rows": 20}, {MASS: [{"flags": USE, "n_rows": 21}]}),
     (
-        SOFTMAX,
-        {"flags": MAKE | GATED, "mask": 0, "mask_out": 1},
-        {MASS: [{"flags": MAKE | GATED, "mask": 0, "mask_out": 1, "n_rows": 21}]},
+        MATMUL,
+        {"flags": GATED, "n_rows": 2, "source": 482, "destination": 0},
+        {RANGE: [{"flags": GATED, "n_rows": 2, "source": 483, "destination": 0}]},
     ),
+    (SOFTMAX, {"flags": USE, "n_rows": 20}, {MASS: [{"flags": USE, "n_rows": 21}]}),
     (store(Memory.MASS, n_rows=20), {}, {MASS: [{"n_rows": 21}]}),
 ]
 
@@ -382,17 +412,14 @@ def test_the_first_reason_counts():
 
 
 def test_token_lists():
-    gated = replace(MATMUL, flags=GATED, n_rows=3)
-    for tokens, code in (
-        (None, TOKEN),
-        ([], OK),
-        ([2], OK),
-        ([0, 1, 2], OK),
-        ([1, 1, 1], OK),
-        ([3], TOKEN),
-        ([0, 0, 0, 0], TOKEN),
-    ):
-        assert check(gated, SIZES, WrittenState([0, 0], tokens=tokens)) == code
+    """What is needed of matrices, masks and the retained mass goes as far as the largest entry."""
+    gated = replace(MATMUL, flags=GATED, n_rows=3, source=470, destination=0)
+    for tokens, code in ((None, TOKEN), ([], OK), ([2], OK), ([0, 1, 13], OK), ([13, 1, 1, 1], OK), ([14], RANGE)):
+        assert check(gated, SIZES, WrittenState([0, 0], tokens=tokens)) == code, tokens
+    gated = replace(SOFTMAX, flags=GATED | MAKE, mask=0, mask_out=1, n_rows=3)
+    for rows, code in (([1, 9], MASK), ([1, 10], OK)):
+        assert check(gated, SIZES, WrittenState(rows, 10, tokens=[4, 9])) == code
+    assert check(gated, SIZES, WrittenState([1, 10], 9, tokens=[4, 9])) == MASS
     assert check(store(Memory.TOKENS), SIZES, WrittenState([0, 0])) == TOKEN
     assert check(store(Memory.TOKENS), SIZES, WrittenState([0, 0], tokens=[])) == OK
 

@@ -131,6 +131,7 @@ class ArrayController(CorePart):
             loop.token.eq(self.control.token),
             loop.start.eq(self.control.start & ~starts_project),
             loop.gated.eq((self.control.command.flags & FLAGS["gated"]).any()),
+            loop.first.eq(self.control.command.first_row),
             loop.n_active.eq(self.control.n_active),
             loop.limit.eq(self.control.limit),
             order.start.eq(starts_project),

@@ -159,11 +159,12 @@ class ArrayPlan(CorePart):
         """Weights have a slot for every n_banks columns, keys one for every n_banks keys, as a power of two."""
         p, plan, command = self.parameters, self._next, self.command
         used = used_slots(p, command.n_out)
+        is_gated = (command.flags & FLAGS["gated"]).any()
         m.d.comb += [
             plan.weight_base.eq(command.bank_address),
             plan.weight_stride.eq(Mux(plan.kind.sddmm, _last_of(used), self._last_column >> ceil_log2(p.n_banks)) + 1),
             plan.mask.is_common.eq(command.mask == 0),
-            plan.mask.first.eq(p.mask_base(command.mask)),
+            plan.mask.first.eq(p.mask_base(command.mask) + Mux(is_gated, 0, command.first_row)),
             plan.mask.slots.eq(used[1:]),
         ]
 

@@ -1,4 +1,4 @@
-"""CommandChecker: whether a command can be executed, and its extents in IMEM."""
+"""CommandChecker: whether a command can be executed, and what it touches."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
@@ -10,12 +10,10 @@ from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.command_decoder import CommandDecoder
 from hw.top.controller.command_extents import CommandExtents, n_steps
 from hw.top.controller.command_reasons import CommandReasons
+from hw.top.controller.footprint import fill_footprint, footprint_layout
 from hw.top.parameters import CommandLimits, CorePart
 
-__all__ = ["CommandChecker", "EXTENT", "checked_state"]
-
-EXTENT = data.StructLayout({"is_used": 1, "first": 16, "end": 17})
-"""Words first to end - 1 of IMEM."""
+__all__ = ["CommandChecker", "checked_state"]
 
 
 def checked_state(p):
@@ -26,7 +24,6 @@ def checked_state(p):
             "mask_rows": data.ArrayLayout(row_count, p.n_masks),
             "mass_rows": row_count,
             "tokens_valid": 1,
-            "token_count": row_count,
             "token_largest": max(1, ceil_log2(p.max_tokens)),
         }
     )
@@ -49,9 +46,7 @@ class CommandChecker(CorePart):
         "state": "what was written so far",
         "done": "the results are ready",
         "error": "an ErrorCode",
-        "source_extent": "words of IMEM that are read as rows",
-        "source_2_extent": "words of IMEM that are read as second operands",
-        "destination_extent": "words of IMEM that are written",
+        "footprint": "what the command touches, if it is legal",
     }
 
     @staticmethod
@@ -62,9 +57,7 @@ class CommandChecker(CorePart):
             "state": In(checked_state(p)),
             "done": Out(1),
             "error": Out(4),
-            "source_extent": Out(EXTENT),
-            "source_2_extent": Out(EXTENT),
-            "destination_extent": Out(EXTENT),
+            "footprint": Out(footprint_layout(p)),
         }
 
     @property
@@ -81,14 +74,9 @@ class CommandChecker(CorePart):
             m.d.sync += step.eq(Mux(step == self.latency, 0, step + 1))
         m.d.comb += self.done.eq(step == self.latency)
         sizes, decoder = self.parameters, CommandDecoder(m, self.command)
-        extents = CommandExtents(m, sizes, self.command, decoder, is_first_step=step == 1)
-        for base in ("source", "source_2", "destination"):
-            extent, matrix = getattr(self, f"{base}_extent"), extents.matrices[base]
-            m.d.comb += [
-                extent.is_used.eq(decoder.any_of(matrix.forms)),
-                extent.first.eq(matrix.first),
-                extent.end.eq(matrix.end),
-            ]
+        largest = self.state.token_largest
+        extents = CommandExtents(m, sizes, self.command, decoder, largest, is_first_step=step == 1)
+        fill_footprint(m, self.footprint, self.command, decoder, extents, largest)
         self._find_error(m, CommandReasons(sizes, self.command, self.state, decoder, extents).reasons())
         return m
 

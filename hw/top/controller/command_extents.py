@@ -40,7 +40,7 @@ def operands_by_base(kind):
 
 def n_steps(sizes):
     """Bits of the factors of the products: of rows less one, and of the last factor of a length."""
-    highest = [sizes.max_tokens - 1]
+    highest = [(1 << sizes.token_width) - 1]
     for operands in operands_by_base(Words).values():
         for form, operand in operands:
             if len(operand.factors) == 2:
@@ -57,8 +57,9 @@ class CommandExtents:
     command; ends come a clock after the products, which take as many clocks as their factors have bits.
     """
 
-    def __init__(self, m, sizes, command, decoder, is_first_step):
+    def __init__(self, m, sizes, command, decoder, largest_token, is_first_step):
         self._m, self._sizes, self._command, self._decoder = m, sizes, command, decoder
+        self._largest_token = largest_token
         self._is_first_step = is_first_step
         self._registers = {}
         self._slots_log2 = self._slots()
@@ -145,7 +146,9 @@ class CommandExtents:
         def span(n_rows):
             if isinstance(n_rows, int):
                 return (n_rows - 1) * stride if n_rows != 2 else stride
-            rows = self._shifting(f"{n_rows}_left", command[n_rows] - 1, 16)
+            # The rows of a gated command are those of the token list.
+            last_row = Mux(self._decoder.has_flag("gated"), self._largest_token, command[n_rows] - 1)
+            rows = self._shifting(f"{n_rows}_left", last_row, 16)
             return self._product(base, rows, stride)
 
         span_of_rows, _ = self._choose(items, lambda operand: operand.n_rows, span)

@@ -13,9 +13,8 @@ def _is_read(form, operand):
     return operand in form.reads
 
 
-def _is_merged(form, operand):
-    """Whether rows of the destination may be preserved, so that they must be valid."""
-    return operand in form.writes and "gated" in form.flags
+def _is_written(form, operand):
+    return operand in form.writes
 
 
 class CommandReasons:
@@ -29,7 +28,7 @@ class CommandReasons:
         return {
             ErrorCode.UNKNOWN_OPCODE: ~any_term(map(self._decoder.is_opcode, Opcode)),
             ErrorCode.UNKNOWN_FUNCTION: self._wrong_function() | self._wrong_flags(),
-            ErrorCode.SIZE: self._out_of_bounds() | self._stride_too_short() | self._no_such_mask(),
+            ErrorCode.SIZE: self._out_of_bounds() | self._rows_too_far() | self._stride_too_short() | self._no_such_mask(),
             ErrorCode.RANGE: self._out_of_range(),
             ErrorCode.OVERLAP: self._words_overlap() | self._masks_overlap(),
             ErrorCode.MASK_MISSING: self._mask_missing(),
@@ -75,6 +74,13 @@ class CommandReasons:
             terms.append(self._decoder.any_of(forms) & (is_low | is_high))
         return any_term(terms)
 
+    def _rows_too_far(self):
+        """Rows of masks and of the retained mass, or entries of the token list, beyond the last one."""
+        command = self._command
+        marked = [form for form in COMMANDS if form.operands(MaskRows) or form.operands(MassRows)]
+        is_used = self._decoder.has_flag("gated") | self._decoder.any_of(marked)
+        return is_used & (command.first_row + command.n_rows > self._sizes.max_tokens)
+
     def _stride_too_short(self):
         terms = []
         for matrix in self._extents.matrices.values():
@@ -101,7 +107,10 @@ class CommandReasons:
         is_made = self._by_number(lambda form, operand: not form.is_transfer and operand in form.writes)
         return (
             any_term(uses & (number >= self._sizes.n_masks) for number, uses in self._by_number(lambda *_: True))
-            | any_term(uses & (number == 0) & (self._command.n_rows != 1) for number, uses in is_moved)
+            | any_term(
+                uses & (number == 0) & (self._command.first_row + self._command.n_rows != 1)
+                for number, uses in is_moved
+            )
             | any_term(uses & (number == 0) for number, uses in is_made)
         )
 
@@ -133,8 +142,22 @@ class CommandReasons:
                 ]
                 if forms:
                     meet = (read.first < written.end) & (written.first < read.end)
-                    terms.append(self._decoder.any_of(forms) & meet)
+                    terms.append(self._decoder.any_of(forms) & meet & ~self._is_in_place(read, written, forms))
         return any_term(terms)
+
+    def _is_in_place(self, read, written, forms):
+        """Two matrices are one, and the command may replace what it reads."""
+        operands = [[operand for form, operand in place.operands if form in forms] for place in (read, written)]
+        allowed = [
+            form
+            for form, source, target in zip(forms, *operands, strict=True)
+            if form.is_in_place and source.n_rows == target.n_rows and source.elements == target.elements
+        ]
+        if not allowed:
+            return 0
+        command, (source, *_), (target, *_) = self._command, *operands
+        is_same = (read.first == written.first) & (command[source.stride] == command[target.stride])
+        return self._decoder.any_of(allowed) & is_same
 
     def _masks_overlap(self):
         terms = []
@@ -148,23 +171,25 @@ class CommandReasons:
 
     # What was never written ------------------------------------------------------------------------------------------
 
+    def _needed(self, is_read):
+        """Rows that must be valid: those that are read, those before others that are written, all that are listed."""
+        command = self._command
+        own = command.first_row + command.n_rows if is_read else command.first_row
+        return Mux(self._decoder.has_flag("gated"), self._state.token_largest + 1, own)
+
     def _mask_missing(self):
-        command, gated = self._command, self._decoder.has_flag("gated")
         rows = Array(self._state.mask_rows[index] for index in range(self._sizes.n_masks))
+        read, written = self._needed(True), self._needed(False)
         return any_term(
-            uses & (rows[number] < Mux(number == 0, 1, command.n_rows)) for number, uses in self._by_number(_is_read)
-        ) | any_term(uses & gated & (rows[number] < command.n_rows) for number, uses in self._by_number(_is_merged))
+            uses & (rows[number] < Mux(number == 0, 1, read)) for number, uses in self._by_number(_is_read)
+        ) | any_term(uses & (rows[number] < written) for number, uses in self._by_number(_is_written))
 
     def _mass_missing(self):
-        needed = self._decoder.uses(self._operands(MassRows, _is_read)) | (
-            self._decoder.uses(self._operands(MassRows, _is_merged)) & self._decoder.has_flag("gated")
+        decoder, rows = self._decoder, self._state.mass_rows
+        return (decoder.uses(self._operands(MassRows, _is_read)) & (rows < self._needed(True))) | (
+            decoder.uses(self._operands(MassRows, _is_written)) & (rows < self._needed(False))
         )
-        return needed & (self._state.mass_rows < self._command.n_rows)
 
     def _tokens_missing(self):
-        command, state = self._command, self._state
-        is_beyond = (state.token_count > command.n_rows) | (
-            (state.token_count != 0) & (state.token_largest >= command.n_rows)
-        )
         is_read = self._decoder.uses(self._operands(TokenList, _is_read))
-        return (self._decoder.has_flag("gated") & (~state.tokens_valid | is_beyond)) | (is_read & ~state.tokens_valid)
+        return (self._decoder.has_flag("gated") | is_read) & ~self._state.tokens_valid

@@ -1,35 +1,29 @@
-"""Controller: checks commands in order and starts each on its unit as soon as its hazards are resolved."""
+"""Controller: checks commands in order and hands them to the scoreboard, which starts them."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
-from amaranth.lib import data, stream
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.spec.commands import COMMANDS, FLAGS, ErrorCode, Opcode, Unit
-from golden.spec.operands import MaskRows, MassRows
+from golden.spec.commands import COMMANDS, ErrorCode, Memory, Opcode, Unit
+from golden.spec.operands import MaskRows, MassRows, TokenList
 from hw.top.command_layout import COMMAND_LAYOUT
-from hw.top.controller.chaining import REUSED, ChainingChecker, users_of
 from hw.top.controller.command_checker import CommandChecker, checked_state
-from hw.top.controller.command_decoder import CommandDecoder, any_term
+from hw.top.controller.command_decoder import CommandDecoder
+from hw.top.controller.scoreboard import Scoreboard
 from hw.top.parameters import CommandLimits, CorePart
 
 __all__ = ["Controller", "Unit"]
 
 
-def _forms_of(unit):
-    """The rows of the command table that a unit executes."""
-    return [form for form in COMMANDS if form.unit == unit]
-
-
 class Controller(CorePart):
-    """Issues each command to its unit: at once if it can join the chain of running commands, else when all are done.
+    """Results are those of one command after the other; :class:`~hw.top.controller.scoreboard.Scoreboard` says when
+    each starts.
 
-    So the results are those of one command after the other. Each unit has one command at a time, which stays on its
-    output until ``done``. A unit in a chain may read row k when ``limit`` > k: the number of rows that the command
-    before it has done, until that command is complete.
-
-    A command that is refused sets ``error`` and ``error_command``, its number counted from reset; running commands
-    complete, and all later ones are taken and dropped until a legal CLEAR.
+    A command that is refused sets ``error`` and ``error_command``, its number counted from reset; those before it
+    complete, and all later ones are taken and dropped until a legal CLEAR. CLEAR, and STORE of the counters, wait until
+    all commands before them are done, and those after them wait for their end. The check of a command with a token list
+    waits until the list is complete.
     """
 
     Parameters = CommandLimits
@@ -48,29 +42,25 @@ class Controller(CorePart):
         "busy": "running units, one bit a unit",
         "is_idle": "no command is running or pending",
         "clear_counters": "set the counters to zero",
-        "executes": "a command starts or, like CLEAR, is executed immediately",
-        "skipped_rows": "rows skipped by the token list, for the command that starts",
+        "executes": "a command is handed to the scoreboard or, like CLEAR, is executed immediately",
+        "skipped_rows": "rows skipped by the token list, for that command",
         "error": "the ErrorCode of the command that was refused, 0 while there is none",
         "error_command": "its number, counted from reset",
+        "completed": "a command is done, each in one clock of its own; CLEAR is not reported",
     }
 
     @staticmethod
     def members(p):
-        n = len(Unit)
+        scoreboard = Scoreboard.for_core(p).signature.members
         rows = range(p.max_tokens + 1)
+        names = ("start", "command", "n_active", "limit", "rows_done", "done", "busy", "completed")
         return {
             "commands": In(stream.Signature(COMMAND_LAYOUT)),
-            "start": Out(n),
-            "command": Out(data.ArrayLayout(COMMAND_LAYOUT, n)),
-            "n_active": Out(data.ArrayLayout(rows, n)),
-            "limit": Out(data.ArrayLayout(rows, n)),
-            "rows_done": In(data.ArrayLayout(rows, n)),
-            "done": In(n),
+            **{name: scoreboard[name] for name in names},
             "tokens_valid": In(1),
             "token_count": In(rows),
             "token_largest": In(max(1, ceil_log2(p.max_tokens))),
             "tokens_ascending": In(1),
-            "busy": Out(n),
             "is_idle": Out(1),
             "clear_counters": Out(1),
             "executes": Out(1),
@@ -82,48 +72,47 @@ class Controller(CorePart):
     def circuit(self):
         m = Module()
         m.submodules.checker = checker = CommandChecker.for_core(self.parameters)
-        m.submodules.chain = chain = ChainingChecker()
-        state = self._written_state(m)
-
-        # The command being checked and then waiting for issue; don't-care while no beat is valid.
+        m.submodules.scoreboard = scoreboard = Scoreboard.for_core(self.parameters)
+        # The command that is checked and then waits for an entry; don't-care while no beat is valid.
         command = Signal(COMMAND_LAYOUT, reset_less=True)
         decoder = CommandDecoder(m, command)
         number = Signal(32)
         error, error_command = Signal(4), Signal(32)
-        unit = Signal(range(len(Unit)))
-        m.d.comb += unit.eq(decoder.choose([(_forms_of(owner), owner) for owner in Unit]))
-        is_clear = decoder.is_opcode(Opcode.CLEAR)
-        issue, joins = Signal(), Signal()
-        busy = Array(Signal(name=f"{owner.name.lower()}_is_busy") for owner in Unit)
-        all_idle = Signal()
+        is_clear, is_barrier, uses_tokens = Signal(), Signal(), Signal()
+        executes = Signal()
+        checked = scoreboard.checked
         m.d.comb += [
-            all_idle.eq(~Cat(*busy).any()),
-            joins.eq(chain.fits & ~all_idle & ~busy[unit] & ~busy[Unit.LOAD_STORE]),
+            is_clear.eq(decoder.is_opcode(Opcode.CLEAR)),
+            is_barrier.eq(is_clear | (decoder.is_opcode(Opcode.STORE) & decoder.is_function(Memory.COUNTERS))),
+            uses_tokens.eq(decoder.has_flag("gated") | decoder.uses(_reads(TokenList))),
             checker.command.eq(command),
-            checker.state.eq(state),
-            chain.command.eq(command),
-            *(
-                getattr(chain, name).eq(getattr(checker, name))
-                for name in ("source_extent", "source_2_extent", "destination_extent")
-            ),
-            chain.tokens_ascending.eq(self.tokens_ascending),
-            *(getattr(chain, f"{memory}_in_use").eq(self._is_in_use(busy, memory)) for memory in REUSED),
-            chain.begin.eq(issue & all_idle),
-            chain.join.eq(issue & ~all_idle),
+            checker.state.eq(self._written_state(m)),
+            checked.payload.command.eq(command),
+            checked.payload.number.eq(number - 1),
+            checked.payload.footprint.eq(checker.footprint),
+            scoreboard.is_ascending.eq(self.tokens_ascending),
             self.error.eq(error),
             self.error_command.eq(error_command),
+            self.executes.eq(executes),
         ]
+        for name in ("start", "command", "n_active", "limit", "busy", "completed"):
+            m.d.comb += getattr(self, name).eq(getattr(scoreboard, name))
+        m.d.comb += [scoreboard.rows_done.eq(self.rows_done), scoreboard.done.eq(self.done)]
+
+        ends_barrier = Signal()  # nothing may start before this command is done
         with m.FSM():
             with m.State("TAKE"):
-                m.d.comb += self.commands.ready.eq(1)
+                m.d.comb += self.commands.ready.eq(~ends_barrier | scoreboard.is_empty)
                 m.d.sync += command.eq(self.commands.payload)
-                with m.If(self.commands.valid):
+                with m.If(self.commands.ready):
+                    m.d.sync += ends_barrier.eq(0)
+                with m.If(self.commands.valid & self.commands.ready):
                     m.d.sync += number.eq(number + 1)
                     with m.If((error == 0) | (self.commands.payload.opcode == Opcode.CLEAR)):
                         m.next = "LOOK"
             with m.State("LOOK"):
                 # The token list is valid when the command that fills it is done.
-                with m.If(~busy[Unit.LOAD_STORE]):
+                with m.If(~uses_tokens | ~scoreboard.writes_tokens):
                     m.d.comb += checker.start.eq(1)
                     m.next = "CHECK"
             with m.State("CHECK"):
@@ -134,32 +123,37 @@ class Controller(CorePart):
                         with m.If(error == 0):
                             m.d.sync += [error.eq(checker.error), error_command.eq(number - 1)]
             with m.State("WAIT"):
-                m.d.comb += issue.eq(Mux(is_clear, all_idle, all_idle | joins))
-                with m.If(issue):
+                may_go = Signal()
+                m.d.comb += [
+                    may_go.eq(~is_barrier | scoreboard.is_empty),
+                    checked.valid.eq(may_go & ~is_clear),
+                    executes.eq(Mux(is_clear, may_go, checked.valid & checked.ready)),
+                ]
+                with m.If(executes):
+                    m.d.sync += ends_barrier.eq(is_barrier & ~is_clear)
                     m.next = "TAKE"
-            m.d.comb += self.is_idle.eq(all_idle)
-
-        with m.If(issue & is_clear):
+        m.d.comb += [
+            self.is_idle.eq(scoreboard.is_empty),
+            self.clear_counters.eq(executes & is_clear & (command.function == 1)),
+        ]
+        with m.If(executes & is_clear):
             m.d.sync += error.eq(0)
-        m.d.comb += [self.clear_counters.eq(issue & is_clear & (command.function == 1)), self.executes.eq(issue)]
-        self._start_units(m, command, issue & ~is_clear, unit, busy)
-        self._update_state(m, command, issue, decoder)
+        self._choose_rows(m, command, decoder, executes, checked.payload.n_active)
+        self._update_state(m, command, executes, decoder)
         return m
 
-    def _is_in_use(self, busy, memory):
-        """Whether a running unit uses a memory that another command may write."""
-        terms = []
-        for unit in Unit:
-            forms = [form for form in users_of(memory) if form.unit == unit]
-            if forms:
-                opcodes = dict.fromkeys(form.opcode for form in forms)
-                is_all = len(opcodes) == len({form.opcode for form in _forms_of(unit)})
-                is_user = any_term(self.command[unit].opcode == opcode for opcode in opcodes)
-                terms.append(busy[unit] if is_all else busy[unit] & is_user)
-        return any_term(terms)
+    def _choose_rows(self, m, command, decoder, executes, n_active):
+        """The rows that a command processes: its own, or entries of the token list, as many as there are."""
+        left = Signal(range(self.max_tokens + 1), name="tokens_left")
+        gated = decoder.has_flag("gated")
+        m.d.comb += [
+            left.eq(Mux(command.first_row < self.token_count, self.token_count - command.first_row, 0)),
+            n_active.eq(Mux(gated & (left < command.n_rows), left, command.n_rows)),
+            self.skipped_rows.eq(Mux(executes & gated, command.n_rows - n_active, 0)),
+        ]
 
     def _written_state(self, m):
-        """What has been written: counts of valid mask rows and retained masses; LoadStore has the token list."""
+        """What has been written: counts of valid mask rows and retained masses; the load unit has the token list."""
         state = Signal(checked_state(self.parameters), name="state")
         self._mask_rows = [Signal(range(self.max_tokens + 1), name=f"mask_{i}_rows") for i in range(self.n_masks)]
         self._mass_rows = Signal(range(self.max_tokens + 1), name="mass_rows")
@@ -167,22 +161,24 @@ class Controller(CorePart):
             *(state.mask_rows[index].eq(rows) for index, rows in enumerate(self._mask_rows)),
             state.mass_rows.eq(self._mass_rows),
             state.tokens_valid.eq(self.tokens_valid),
-            state.token_count.eq(self.token_count),
             state.token_largest.eq(self.token_largest),
         ]
         return state
 
-    def _update_state(self, m, command, issue, decoder):
-        """Update the valid rows of masks and retained mass at issue; their users wait for completion."""
+    def _update_state(self, m, command, executes, decoder):
+        """Update the valid rows of masks and retained mass in program order; their users wait for completion."""
+        end = Signal(17, name="end_of_rows")
+        m.d.comb += end.eq(command.first_row + command.n_rows)
 
         def update(rows, operands, is_chosen):
-            """A transfer replaces all rows; any other command keeps the rows beyond its own."""
+            """A transfer from row 0 on replaces all rows; any other command keeps the rows beyond its own."""
             moved, made = (
                 decoder.uses([(form, operand) for form, operand in operands if form.is_transfer == is_transfer])
                 for is_transfer in (True, False)
             )
-            with m.If(issue & is_chosen & (moved | (made & (command.n_rows > rows)))):
-                m.d.sync += rows.eq(command.n_rows)
+            is_more = (end > rows) & ~decoder.has_flag("gated")
+            with m.If(executes & is_chosen & ((moved & (command.first_row == 0)) | ((moved | made) & is_more))):
+                m.d.sync += rows.eq(end)
 
         masks, retained = (
             [(form, item) for form in COMMANDS for item in form.writes if isinstance(item, kind)]
@@ -194,44 +190,7 @@ class Controller(CorePart):
                 update(rows, written, command[name] == index)
         update(self._mass_rows, retained, 1)
 
-    def _start_units(self, m, command, issue, unit, busy):
-        last_unit = Signal(range(len(Unit)))  # the unit of the command before
-        with m.If(issue):
-            m.d.sync += last_unit.eq(unit)
-        is_gated = (command.flags & FLAGS["gated"]).any()
-        has_rows = Signal()
-        m.d.comb += has_rows.eq(unit != Unit.LOAD_STORE)
-        n_active = Mux(is_gated, self.token_count, command.n_rows)
-        with m.If(issue & has_rows & is_gated):
-            m.d.comb += self.skipped_rows.eq(command.n_rows - self.token_count)
-        done = Array(self.done[index] for index in Unit)
-        rows_done = Array(self.rows_done[index] for index in Unit)
-        for index in Unit:
-            begins = Signal(name=f"begins_{index.name.lower()}")
-            follows = Signal(name=f"follows_{index.name.lower()}")
-            leader = Signal(range(len(Unit)), name=f"leader_of_{index.name.lower()}")
-            own = Signal(COMMAND_LAYOUT, name=f"command_of_{index.name.lower()}")
-            active = Signal(range(self.max_tokens + 1), name=f"rows_of_{index.name.lower()}")
-            start = Signal(name=f"start_{index.name.lower()}")
-            m.d.comb += [
-                begins.eq(issue & (unit == index)),
-                self.command[index].eq(own),
-                self.n_active[index].eq(active),
-                self.limit[index].eq(Mux(follows, rows_done[leader], active)),
-                self.start[index].eq(start),
-                self.busy[index].eq(busy[index]),
-            ]
-            m.d.sync += start.eq(begins)
-            with m.If(done[leader]):
-                m.d.sync += follows.eq(0)
-            with m.If(begins):
-                m.d.sync += [
-                    own.eq(command),
-                    active.eq(n_active),
-                    leader.eq(last_unit),
-                    follows.eq(busy[last_unit] & ~done[last_unit]),
-                ]
-            with m.If(begins):
-                m.d.sync += busy[index].eq(1)
-            with m.Elif(self.done[index]):
-                m.d.sync += busy[index].eq(0)
+
+def _reads(kind):
+    """``(form, operand)`` of a class that is read."""
+    return [(form, operand) for form in COMMANDS for operand in form.reads if isinstance(operand, kind)]

@@ -1,4 +1,4 @@
-"""SharedMemory: arbitrated memory with several readers and writers, and an unarbitrated direct read port."""
+"""SharedMemory: arbitrated memory with several readers and writers."""
 
 from dataclasses import dataclass
 
@@ -36,8 +36,7 @@ class SharedMemory(Block):
 
     ``readers`` get their words in order, from the next clock on; two words may be waiting to be taken. ``writers``
     send address, word and one enable for each part of it. A read in the clock of a write of the same
-    word is undefined. ``direct`` reads without arbitration, only legal while no port is used: ``direct_word`` is
-    the word in the next clock, until something else is read.
+    word is undefined.
     """
 
     Parameters = SharedMemoryParameters
@@ -45,9 +44,6 @@ class SharedMemory(Block):
     members_doc = {
         "readers": "reads that wait for each other",
         "writers": "parts of a word to write",
-        "direct_enable": "read at once",
-        "direct_address": "word to read at once",
-        "direct_word": "the word read last",
     }
 
     @staticmethod
@@ -57,9 +53,6 @@ class SharedMemory(Block):
         return {
             "readers": In(ReadPort(p.address_width, width)).array(p.n_readers),
             "writers": In(stream.Signature(write)).array(p.n_writers),
-            "direct_enable": In(1),
-            "direct_address": In(p.address_width),
-            "direct_word": Out(width),
         }
 
     def circuit(self):
@@ -80,8 +73,7 @@ class SharedMemory(Block):
 
     def _read(self, m):
         word = Signal(self.part_width * self.n_parts)
-        m.d.comb += self.direct_word.eq(word)
-        enable, address = self.direct_enable, self.direct_address
+        enable, address = 0, 0
         taken = 0  # by a port of a lower number
         for index, reader in enumerate(self.readers):
             ask, answer = reader.address, reader.word

@@ -26,10 +26,10 @@ class RowSequencerParameters(Parameters):
 
 
 class RowSequencer(Block):
-    """Rows 0, 1, 2 and so on or, with ``gated``, the first ``n_active`` entries of its copy of the token list.
+    """Rows 0, 1, 2 and so on or, with ``gated``, ``n_active`` entries of its copy of the token list from ``first`` on.
 
-    ``start`` begins a new sequence and discards the old one; ``n_active`` and ``gated`` are constant until it ends. A
-    row is output when its position is below ``limit``. One row a clock, latency 2.
+    ``start`` begins a new sequence and discards the old one; ``n_active``, ``first`` and ``gated`` are constant until
+    it ends. A row is output when its position is below ``limit``. One row a clock, latency 2.
     """
 
     Parameters = RowSequencerParameters
@@ -38,6 +38,7 @@ class RowSequencer(Block):
         "token": "write one entry of the token list; not during a gated sequence",
         "start": "begin with position 0 in the next clock",
         "gated": "take rows from the list",
+        "first": "gated: position of the first entry",
         "n_active": "rows of the sequence",
         "limit": "rows that may be output so far; only grows during a sequence",
         "rows": "row numbers, the last one marked",
@@ -50,6 +51,7 @@ class RowSequencer(Block):
             "token": In(token_write(p.max_tokens)),
             "start": In(1),
             "gated": In(1),
+            "first": In(p.row_width),
             "n_active": In(count),
             "limit": In(count),
             "rows": Out(stream.Signature(data.StructLayout({"row": p.row_width, "last": 1}))),
@@ -67,7 +69,7 @@ class RowSequencer(Block):
         m.d.comb += [
             fetch.eq(is_running & (position < self.limit) & (~fetched | self.rows.ready)),
             entries.read_enable.eq(fetch),
-            entries.read_address.eq(position),
+            entries.read_address.eq(position + self.first),
             entries.write_enable.eq(self.token.write),
             entries.write_address.eq(self.token.address),
             entries.write_data.eq(self.token.row),

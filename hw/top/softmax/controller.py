@@ -114,15 +114,18 @@ class SoftmaxController(CorePart):
         """The scan steps of all rows, each with its row."""
         m.submodules.loop = loop = RowSequencer(max_tokens=self.max_tokens)
         m.submodules.mask_scanner = scanner = MaskScanner.for_core(self.parameters)
-        m.submodules.rows = rows = StreamQueue(width=len(loop.rows.payload.row), depth=_ROWS_IN_FLIGHT)
+        row = Signal.like(loop.rows.payload.row, name="marked_row")  # of masks and of the retained mass
+        m.submodules.rows = rows = StreamQueue(width=len(row), depth=_ROWS_IN_FLIGHT)
         m.d.comb += [
             loop.token.eq(self.control.token),
             loop.start.eq(self.control.start),
             loop.gated.eq((self.control.command.flags & FLAGS["gated"]).any()),
+            loop.first.eq(self.control.command.first_row),
             loop.n_active.eq(self.control.n_active),
             loop.limit.eq(self.control.limit),
-            scanner.rows.payload.eq(loop.rows.payload.row),
-            rows.source.payload.eq(loop.rows.payload.row),
+            row.eq(loop.rows.payload.row + Mux(loop.gated, 0, self.control.command.first_row)),
+            scanner.rows.payload.eq(row),
+            rows.source.payload.eq(row),
             scanner.rows.valid.eq(loop.rows.valid & rows.source.ready),
             rows.source.valid.eq(loop.rows.valid & scanner.rows.ready),
             loop.rows.ready.eq(scanner.rows.ready & rows.source.ready),

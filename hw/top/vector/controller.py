@@ -141,6 +141,7 @@ class VectorController(CorePart):
             loop.token.eq(self.control.token),
             loop.start.eq(self.control.start),
             loop.gated.eq((command.flags & FLAGS["gated"]).any()),
+            loop.first.eq(command.first_row),
             loop.n_active.eq(self.control.n_active),
             loop.limit.eq(self.control.limit),
             placing.rows.payload.eq(loop.rows.payload.row),

@@ -7,6 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
+from golden.spec.commands import FLAGS
 from golden.spec.formats import FP16
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.interfaces import BankReadPort, address_width
@@ -69,7 +70,12 @@ class SpmmIssue(CorePart):
             scanner.n_keys.eq(self.command.n_out),
             scanner.turns.eq(self.turns),
         ]
-        connect(m, flipped(self.rows), scanner.rows)
+        is_gated = (self.command.flags & FLAGS["gated"]).any()
+        m.d.comb += [
+            scanner.rows.payload.eq(self.rows.payload + Mux(is_gated, 0, self.command.first_row)),
+            scanner.rows.valid.eq(self.rows.valid),
+            self.rows.ready.eq(scanner.rows.ready),
+        ]
         connect(m, scanner.mask, flipped(self.mask))
         step, taken = scanner.step.payload, Signal(name="step_taken")
         self._read(m, step, taken)
