@@ -1,17 +1,17 @@
-"""What the core's dot-product array computes: MATMUL, PROJECT and SDDMM."""
+"""What the core's dot-product array computes: MATMUL, PROJECT, SDDMM and WEIGHTED_SUM."""
 
 from typing import Any
 
 import numpy as np
 
-from golden.core.memories import SampledElements, Words
+from golden.core.memories import SampledElements, Words, encoded_matrix
 from golden.spec.commands import Projection
 from golden.spec.formats import FP16
 from golden.spec.sizes import words_for
 from golden.units.dot_product_unit import dot_products
 from golden.units.hash_bank_mapper import BankMap
 
-__all__ = ["matmul", "project", "run_time_map", "sddmm"]
+__all__ = ["matmul", "project", "run_time_map", "sddmm", "weighted_sum"]
 
 _CHUNK = 1 << 16
 """Products computed at a time: few enough for the arrays to stay in a processor's cache."""
@@ -49,47 +49,82 @@ def _dots(query, key, query_index, key_index):
     return Words(np.concatenate(values), whole[0][query_index] & whole[1][key_index])
 
 
-def _product(memories, command, rows):
-    """Rows times the weights, [rows, n_out]."""
+def _columns(memories, command, query, n_columns):
+    """Queries [rows, beats, lanes] times n_columns columns in the weight banks, [rows, n_columns]."""
     sizes = memories.sizes
-    query = _queries(memories, command, rows, sizes.n_lanes)
-    slots = words_for(command.n_out, sizes.n_banks)
+    slots = words_for(n_columns, sizes.n_banks)
     weights = memories.bank_words(memories.wmem, command.bank_address, query.data.shape[1], slots)
-    column = np.arange(command.n_out)
+    column = np.arange(n_columns)
     weights = weights[column % sizes.n_banks, column // sizes.n_banks]
-    pairs = np.divmod(np.arange(len(rows) * command.n_out), command.n_out)
-    return _dots(query, weights, *pairs).reshape(len(rows), command.n_out)
+    n_rows = len(query.data)
+    pairs = np.divmod(np.arange(n_rows * n_columns), n_columns)
+    return _dots(query, weights, *pairs).reshape(n_rows, n_columns)
+
+
+def _write_columns(memories, command, rows, product, n_beats):
+    """A product into IMEM, in whole groups of n_banks elements: those beyond the last column are zeros."""
+    sizes, n_columns = memories.sizes, product.data.shape[1]
+    product = product.padded(words_for(n_columns, sizes.n_banks) * sizes.n_banks)
+    memories.write_rows(command.destination, command.destination_stride, rows, product)
+    return {"array_beats": len(rows) * n_columns * n_beats}
 
 
 def matmul(memories, command, rows):
-    """Rows times weights into IMEM, in whole groups of n_banks elements: those beyond n_out are zeros."""
+    """Rows times weights into IMEM."""
+    query = _queries(memories, command, rows, memories.sizes.n_lanes)
+    product = _columns(memories, command, query, command.n_out)
+    return _write_columns(memories, command, rows, product, query.data.shape[1])
+
+
+def weighted_sum(memories, command, rows, bits):
+    """Probabilities under ``bits`` [rows, banks, slots] times columns of values: a slot is one or more beats.
+
+    Lane l of part p of a slot is the element of bank ``p * n_lanes + l``; a probability that the mask has not selected
+    is 0, and so is the query in lanes without a bank.
+    """
     sizes = memories.sizes
-    product = _product(memories, command, rows)
-    product = product.padded(words_for(command.n_out, sizes.n_banks) * sizes.n_banks)
-    memories.write_rows(command.destination, command.destination_stride, rows, product)
-    n_beats = words_for(command.n_in, sizes.n_lanes) + command.has("bias")
-    return {"array_beats": len(rows) * command.n_out * n_beats}
+    lanes, n_beats = sizes.column_beats * sizes.n_lanes, bits.shape[2] * sizes.column_beats
+    words = encoded_matrix(memories.probabilities, command.source, bits)
+    query = words.reshape(bits.shape).transpose(0, 2, 1).padded(lanes).reshape(len(rows), n_beats, sizes.n_lanes)
+    product = _columns(memories, command, query, command.n_in)
+    return _write_columns(memories, command, rows, product, n_beats)
 
 
 def project(memories, command, rows):
     """All rows times weights into the banks of keys or values; slots without a row and the padding get zeros."""
-    sizes = memories.sizes
-    memory, lanes = {
-        Projection.KEYS: (memories.wmem, sizes.n_lanes),
-        Projection.VALUES: (memories.vmem, sizes.simd_lanes),
-    }[command.function]
-    chunks, slots = words_for(command.n_out, lanes), sizes.slots_of(command.n_rows)
-    product = _product(memories, command, rows).padded(chunks * lanes).reshape(len(rows), chunks, lanes)
+    sizes, slots = memories.sizes, memories.sizes.slots_of(command.n_rows)
+    query = _queries(memories, command, rows, sizes.n_lanes)
+    product = _columns(memories, command, query, command.n_out)
     columns, exists = run_time_map(sizes, command.n_rows, command.multiplier).column(
         np.arange(sizes.n_banks)[:, None], np.arange(slots)
     )
     exists &= columns < command.n_rows
-    placed = product[np.where(exists, columns, 0)]
+    placed = product[np.where(exists, columns, 0)]  # [banks, slots, n_out]
     placed.data[~exists], placed.defined[~exists] = 0, True
-    where = command.destination + np.arange(chunks) * slots + np.arange(slots)[:, None]
-    memory[:, where] = placed
-    n_beats = words_for(command.n_in, sizes.n_lanes) + command.has("bias")
-    return {"array_beats": len(rows) * command.n_out * n_beats}
+    if command.function == Projection.COLUMNS:
+        _place_columns(memories, command.destination, placed)
+    else:
+        memory, lanes = {
+            Projection.KEYS: (memories.wmem, sizes.n_lanes),
+            Projection.VALUES: (memories.vmem, sizes.simd_lanes),
+        }[command.function]
+        chunks = words_for(command.n_out, lanes)
+        where = command.destination + np.arange(chunks) * slots + np.arange(slots)[:, None]
+        memory[:, where] = placed.padded(chunks * lanes).reshape(sizes.n_banks, slots, chunks, lanes)
+    return {"array_beats": len(rows) * command.n_out * query.data.shape[1]}
+
+
+def _place_columns(memories, first, placed):
+    """Values [banks, slots, n] as columns: column c is slot c // n_banks of unit c % n_banks, a beat a part of a slot."""
+    sizes = memories.sizes
+    n_banks, slots, n = placed.data.shape
+    groups = words_for(n, n_banks)
+    words = placed.padded(groups * n_banks).reshape(n_banks, slots, groups, n_banks)
+    lanes = sizes.column_beats * sizes.n_lanes
+    words = words.transpose(3, 1, 2, 0).padded(lanes)  # [units, slots, groups, lanes]
+    words = words.reshape(n_banks, slots, groups, sizes.column_beats, sizes.n_lanes)
+    beat = np.arange(slots)[:, None, None] * sizes.column_beats + np.arange(sizes.column_beats)
+    memories.wmem[:, first + beat * groups + np.arange(groups)[:, None]] = words
 
 
 def sddmm(memories, command, rows, bits):

@@ -130,7 +130,7 @@ def operand_length(operand, command, sizes):
             words = words_for(getattr(command, factor.field), getattr(sizes, factor.divisor))
             length *= words + (factor.flag is not None and command.has(factor.flag))
         elif isinstance(factor, Slots):
-            length *= sizes.slots_of(getattr(command, factor.field))
+            length *= sizes.slots_of(getattr(command, factor.field)) * factor.words_of(sizes)
         else:
             length *= getattr(command, factor)
     return length

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-__all__ = ["SampledElements", "Memories", "Words"]
+__all__ = ["SampledElements", "Memories", "Words", "encoded_matrix"]
 
 
 @dataclass
@@ -38,6 +38,9 @@ class Words:
     def reshape(self, *shape):
         return Words(self.data.reshape(*shape), self.defined.reshape(*shape))
 
+    def transpose(self, *axes):
+        return Words(self.data.transpose(*axes), self.defined.transpose(*axes))
+
     def padded(self, length):
         """Zero-padded to a length along the last axis."""
         fill = [(0, 0)] * (self.data.ndim - 1) + [(0, length - self.data.shape[-1])]
@@ -58,6 +61,14 @@ class SampledElements(NamedTuple):
         bank, row, slot = np.nonzero(bits.transpose(1, 0, 2))
         count = bits.sum(axis=(0, 2))
         return cls(row, bank, slot, np.arange(len(bank)) - np.repeat(np.cumsum(count) - count, count))
+
+
+def encoded_matrix(memory, first, bits):
+    """A hash-encoded matrix in a memory [banks, words] as [rows, banks, slots]; unsampled elements are 0."""
+    sampled = SampledElements.of(bits)
+    dense = Words.of(np.zeros(bits.shape))
+    dense[sampled.row, sampled.bank, sampled.slot] = memory[sampled.bank, first + sampled.position]
+    return dense
 
 
 class Memories:

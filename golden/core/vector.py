@@ -3,7 +3,7 @@
 import numpy as np
 
 from golden.arith.elementwise import elementwise as lane_operation
-from golden.core.memories import SampledElements, Words
+from golden.core.memories import SampledElements, Words, encoded_matrix
 from golden.core.spmm import spmm as spmm_rows
 from golden.spec.commands import Elementwise
 from golden.spec.formats import FP16
@@ -17,14 +17,6 @@ from golden.units.vector_unit import FUNCTIONS
 __all__ = ["elementwise", "layer_norm", "softmax", "spmm"]
 
 
-def _encoded(memory, first, bits):
-    """A hash-encoded matrix as dense rows [rows, banks * slots]; unsampled elements are 0."""
-    sampled = SampledElements.of(bits)
-    dense = Words.of(np.zeros(bits.shape))
-    dense[sampled.row, sampled.bank, sampled.slot] = memory[sampled.bank, first + sampled.position]
-    return dense.reshape(_flat(bits).shape)
-
-
 def _flat(bits):
     """[rows, banks, slots] as [rows, banks * slots], also for no rows."""
     return bits.reshape(len(bits), bits.shape[1] * bits.shape[2])
@@ -33,7 +25,8 @@ def _flat(bits):
 def softmax(memories, command, rows, bits):
     """Probabilities of the sampled scores; with make_mask also the bits of those >= theta and the retained mass."""
     enable = _flat(bits)
-    scores = _encoded(memories.scores, command.source, bits)
+    scores = encoded_matrix(memories.scores, command.source, bits)
+    scores = scores.reshape(enable.shape)
     factor = memories.mass[rows] if command.has("use_mass") else Words.of(np.full(len(rows), FP16.one))
     result = softmax_rows(scores.data, enable, command.scale, command.theta, factor.data)
     is_defined = scores.defined.all(axis=1) & factor.defined
@@ -63,7 +56,7 @@ def spmm(memories, command, rows, bits):
     chunks = words_for(command.n_in, sizes.simd_lanes)
     width = chunks * sizes.simd_lanes
     mask = _flat(bits)
-    coefficients = _encoded(memories.probabilities, command.source, bits)
+    coefficients = encoded_matrix(memories.probabilities, command.source, bits).reshape(mask.shape)
     values = memories.bank_words(memories.vmem, command.bank_address, chunks, slots).reshape(-1, width)
     engine, address = np.divmod(np.arange(sizes.n_banks * slots), slots)
     result = np.zeros((len(rows), width), np.uint16)

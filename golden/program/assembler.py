@@ -59,9 +59,9 @@ class Program(DataProgram):
         )
         return into
 
-    def _project(self, function, memory, lanes, matrix, weights, multiplier, at):
+    def _project(self, function, memory, lanes, matrix, weights, multiplier, at, words_a_slot=1):
         multiplier = self.multiplier(matrix.n_rows, multiplier)
-        length = words_for(weights.n_out, lanes) * self.sizes.slots_of(matrix.n_rows)
+        length = words_for(weights.n_out, lanes) * self.sizes.slots_of(matrix.n_rows) * words_a_slot
         first = self.place(memory, length, at)
         self.issue(
             Opcode.PROJECT,
@@ -82,6 +82,11 @@ class Program(DataProgram):
 
     def project_values(self, matrix, weights, multiplier=None, at=None):
         return self._project(Projection.VALUES, "vmem", self.sizes.simd_lanes, matrix, weights, multiplier, at)
+
+    def project_columns(self, matrix, weights, multiplier=None, at=None):
+        """Values for :meth:`weighted_sum`."""
+        n_banks, a_slot = self.sizes.n_banks, self.sizes.column_beats
+        return self._project(Projection.COLUMNS, "wmem", n_banks, matrix, weights, multiplier, at, a_slot)
 
     def sddmm(self, query, keys, mask=0, gated=False, at=None):
         """Scores of the rows of ``query`` with the keys selected by a mask."""
@@ -117,9 +122,17 @@ class Program(DataProgram):
         return Encoded(first, scores.n_rows, scores.n_keys, scores.mask, scores.gated)
 
     def spmm(self, probabilities, values, into=None):
+        """Probabilities times values, on the engines."""
+        return self._weigh(Opcode.SPMM, probabilities, values, into)
+
+    def weighted_sum(self, probabilities, columns, into=None):
+        """The same on the dot-product units, all columns of the mask's rows, of :meth:`project_columns`."""
+        return self._weigh(Opcode.WEIGHTED_SUM, probabilities, columns, into)
+
+    def _weigh(self, opcode, probabilities, values, into):
         into = into or self.matrix(probabilities.n_rows, values.n)
         self.issue(
-            Opcode.SPMM,
+            opcode,
             flags={"gated": probabilities.gated},
             mask=probabilities.mask,
             n_rows=probabilities.n_rows,

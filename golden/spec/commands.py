@@ -96,7 +96,7 @@ class Opcode(Documented):
     MATMUL = 4, "rows times the weights in the banks"
     PROJECT = (
         5,
-        "rows times weights for all tokens, in hash order, through the aligner into the banks of keys or values",
+        "rows times weights for all tokens, in hash order, into the banks of keys or values",
     )
     SDDMM = 6, "scores of the rows with the keys selected by the mask"
     SOFTMAX = 7, "probabilities of scores under a mask"
@@ -104,6 +104,7 @@ class Opcode(Documented):
     ELEMENTWISE = 9, "one operation on every element of one or two matrices"
     LAYER_NORM = 10, "rows normalised, times gamma (first row of the second operand), plus beta (second row)"
     CTR = 11, "list the tokens of a latent from the load stream that changed by more than theta"
+    WEIGHTED_SUM = 12, "probabilities times the columns of values in the weight banks, all of them: the dense SPMM"
 
 
 class Unit(Documented):
@@ -133,8 +134,9 @@ class Memory(Documented):
 class Projection(Documented):
     """Function of PROJECT."""
 
-    KEYS = 0, "into the weight banks"
+    KEYS = 0, "into the weight banks, as keys"
     VALUES = 1, "into the value banks"
+    COLUMNS = 2, "into the weight banks, as columns for WEIGHTED_SUM"
 
 
 class Elementwise(Documented):
@@ -281,6 +283,18 @@ COMMANDS = (
         writes=(Matrix("destination", "n_out", chained=True),),
     ),
     Form(
+        opcode=Opcode.WEIGHTED_SUM,
+        unit=Unit.ARRAY,
+        flags=("gated",),
+        bounds={"n_rows": _TOKENS, "n_in": _HEAD, "n_out": _TOKENS},
+        reads=(
+            MaskRows("mask"),
+            encoded("probabilities", "source"),
+            Words("wmem", "bank_address", (RoundUp("n_in", "n_banks"), Slots("n_out", "column_beats"))),
+        ),
+        writes=(Matrix("destination", "n_in", chained=True),),
+    ),
+    Form(
         opcode=Opcode.PROJECT,
         functions=(Projection.KEYS,),
         unit=Unit.ARRAY,
@@ -298,6 +312,16 @@ COMMANDS = (
         bounds={"n_rows": _TOKENS, "n_in": _DIM, "n_out": _HEAD},
         reads=(Matrix("source", "n_in"), _WEIGHTS),
         writes=(Words("vmem", "destination", (RoundUp("n_out", "simd_lanes"), Slots("n_rows"))),),
+        values=("multiplier",),
+    ),
+    Form(
+        opcode=Opcode.PROJECT,
+        functions=(Projection.COLUMNS,),
+        unit=Unit.ARRAY,
+        flags=("bias",),
+        bounds={"n_rows": _TOKENS, "n_in": _DIM, "n_out": _HEAD},
+        reads=(Matrix("source", "n_in"), _WEIGHTS),
+        writes=(Words("wmem", "destination", (RoundUp("n_out", "n_banks"), Slots("n_rows", "column_beats"))),),
         values=("multiplier",),
     ),
     Form(

@@ -30,9 +30,14 @@ class RoundUp:
 
 @dataclass(frozen=True)
 class Slots:
-    """A factor of a length: the slots a bank needs for the tokens of a field, a power of two."""
+    """A factor of a length: the slots a bank needs for the tokens of a field, a power of two, times the words of each."""
 
     field: str
+    words: str | None = None  # size with the words of a slot; one by default
+
+    def words_of(self, sizes):
+        """Words of a slot."""
+        return 1 if self.words is None else getattr(sizes, self.words)
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ class Form:
     values: tuple = ()  # further fields: they may have any value
 
     def __post_init__(self):
-        slots = {operand.slots for operand in self.operands(Words)} - {None}
+        slots = {operand.slots.field for operand in self.operands(Words) if operand.slots is not None}
         if len(slots) > 1:
             raise ValueError(f"{self.name}: all operands must have slots of the same field, not of {slots}")
         for operand in self.operands(Words):

@@ -87,9 +87,14 @@ class DerivedSizes:
         return max(self.key_slots, words_for(self.max_dim, self.n_banks))
 
     @property
+    def column_beats(self):
+        """Beats for one element of each bank: words of a slot of the columns of a product with probabilities."""
+        return words_for(self.n_banks, self.n_lanes)
+
+    @property
     def max_beats(self):
-        """Beats a dot product: the longest row and a bias."""
-        return words_for(self.max_dim, self.n_lanes) + 1
+        """Beats a dot product: the longest row and a bias, or the probabilities of a row."""
+        return max(words_for(self.max_dim, self.n_lanes) + 1, self.key_slots * self.column_beats)
 
     @property
     def query_beats(self):
@@ -263,10 +268,12 @@ class CoreSizes(
                 "simd_lanes",
                 f"at least {-(-self.row_word // self.n_banks)}, so that the vector unit holds a word of IMEM",
             )
-        if self.max_beats > MAX_BEATS:
-            self.refuse("max_dim", f"at most {(MAX_BEATS - 1) * self.n_lanes}, {MAX_BEATS - 1} beats of n_lanes")
         if self.key_slots > MAX_SLOTS:
             self.refuse("max_tokens", f"at most {MAX_SLOTS * self.n_banks}, {MAX_SLOTS} a bank")
+        if self.key_slots * self.column_beats > MAX_BEATS:
+            self.refuse("max_tokens", f"at most {MAX_BEATS // self.column_beats * self.n_banks}, {MAX_BEATS} beats")
+        if self.max_beats > MAX_BEATS:
+            self.refuse("max_dim", f"at most {(MAX_BEATS - 1) * self.n_lanes}, {MAX_BEATS - 1} beats of n_lanes")
         vector_unit = VectorUnitParameters(n_engines=self.n_banks, bank_depth=self.vmem_depth)
         if self.simd_lanes > vector_unit.most_lanes:
             self.refuse("simd_lanes", f"at most {vector_unit.most_lanes} with n_banks={self.n_banks}")

@@ -188,18 +188,26 @@ class Core(Block):
         self._can_load[Memory.MASK] = loads.ready
 
     def _score_memories(self, m, array, softmax, vector):
-        """OMEM: scores from the array to softmax, probabilities from there to the vector unit."""
+        """OMEM: scores from the array to softmax, probabilities from there to the vector unit or back to the array."""
         load, store = self._load, self._store
         words = Cat(load.write_data)[: 16 * self.n_banks]
         for item, writes, reads, stored in (
-            (Memory.SCORES, array.score_write, softmax.scores, store.read_scores),
-            (Memory.PROBABILITIES, softmax.probability_write, vector.probabilities, store.read_probabilities),
+            (Memory.SCORES, array.score_write, [softmax.scores], store.read_scores),
+            (
+                Memory.PROBABILITIES,
+                softmax.probability_write,
+                [vector.probabilities, array.probabilities],
+                store.read_probabilities,
+            ),
         ):
-            m.submodules[item.name.lower()] = memory = ScoreMemory(n_banks=self.n_banks, depth=self.omem_depth)
-            connect(m, reads, memory.reader)
+            m.submodules[item.name.lower()] = memory = ScoreMemory(
+                n_banks=self.n_banks, n_readers=len(reads), depth=self.omem_depth
+            )
+            for reader, port in zip(memory.readers, reads, strict=True):
+                connect(m, port, reader)
             m.d.comb += [
                 memory.write.eq(writes),
-                stored.eq(memory.reader.word),
+                stored.eq(memory.readers[0].word),
                 memory.load.valid.eq(self._loads(m, item)),
                 memory.load.address.eq(load.write_address),
                 memory.load.words.eq(words),

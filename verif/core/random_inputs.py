@@ -5,6 +5,7 @@ import numpy as np
 from golden.core.streams import n_load_beats, pack, pack_bits
 from golden.program import placement
 from golden.spec.commands import Command, Memory, Opcode
+from golden.spec.sizes import words_for
 from verif.core.program_writer import ProgramWriter
 from verif.core.random_data import random_bits, random_mask, random_tokens, random_words
 
@@ -61,6 +62,16 @@ class RandomInputs(ProgramWriter):
             return 0
         first = self._place(name, len(words))
         self._need_bank_words(memory, first, words)
+        return first
+
+    def _value_columns(self, n, d):
+        """Where n values of d elements are, as columns."""
+        sizes = self.sizes
+        length = words_for(d, sizes.n_banks) * sizes.slots_of(n) * sizes.column_beats
+        if length > sizes.wmem_depth:
+            return 0
+        first = self._place("wmem", length)
+        self._need_bank_words(Memory.WEIGHTS, first, self._words(length, sizes.n_banks, sizes.n_lanes) & 0xBFFF)
         return first
 
     def _multiplier(self):

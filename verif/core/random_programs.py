@@ -178,10 +178,12 @@ class RandomPrograms(RandomInputs):
         )
 
     def _spmm(self, source, mask, n_rows, n_keys):
+        """Probabilities times values, on the engines or on the dot-product units."""
         d = self._size(self.sizes.max_head_dim)
         first, stride = self._matrix(n_rows, d)
+        on_array = self.rng.random() < 0.4
         command = Command(
-            opcode=Opcode.SPMM,
+            opcode=Opcode.WEIGHTED_SUM if on_array else Opcode.SPMM,
             mask=mask,
             n_rows=n_rows,
             n_in=d,
@@ -189,7 +191,7 @@ class RandomPrograms(RandomInputs):
             source=source[0],
             destination=first,
             destination_stride=stride,
-            bank_address=self._keys(n_keys, d, Memory.VALUES),
+            bank_address=self._value_columns(n_keys, d) if on_array else self._keys(n_keys, d, Memory.VALUES),
         )
         return command, d
 
@@ -248,11 +250,16 @@ class RandomPrograms(RandomInputs):
         n, n_in, d = self._n_rows(), self._size(self._most_dim), self._size(sizes.max_head_dim)
         source = self._matrix(n, n_in)
         self._need_rows(*source, n, n_in)
-        for kind in rng.permutation(list(Projection))[: int(rng.integers(1, 3))]:
-            memory, lanes = ("wmem", sizes.n_lanes) if kind == Projection.KEYS else ("vmem", sizes.simd_lanes)
+        places = {
+            Projection.KEYS: ("wmem", sizes.n_lanes, 1),
+            Projection.VALUES: ("vmem", sizes.simd_lanes, 1),
+            Projection.COLUMNS: ("wmem", sizes.n_banks, sizes.column_beats),
+        }
+        for kind in rng.permutation(list(Projection))[: int(rng.integers(1, 4))]:
+            memory, width, words = places[kind]
             bias = rng.random() < 0.5
             weights = self._weights(n_in, d, bias)
-            first = self._place(memory, words_for(d, lanes) * sizes.slots_of(n))
+            first = self._place(memory, words_for(d, width) * sizes.slots_of(n) * words)
             self._go(
                 Command(
                     opcode=Opcode.PROJECT,

@@ -44,6 +44,7 @@ PROJECT = command(Opcode.PROJECT, n_rows=20, n_in=20, n_out=10, source=100, sour
 SDDMM = command(Opcode.SDDMM, mask=1, n_rows=20, n_in=10, n_out=30, source_stride=2)
 SOFTMAX = command(Opcode.SOFTMAX, mask=1, n_rows=20, n_out=30)
 SPMM = command(Opcode.SPMM, mask=1, n_rows=20, n_in=10, n_out=30, destination_stride=2)
+WEIGH = command(Opcode.WEIGHTED_SUM, mask=1, n_rows=20, n_in=10, n_out=30, destination_stride=2)
 ADD = command(
     Opcode.ELEMENTWISE,
     n_rows=20,
@@ -76,11 +77,12 @@ CASES = [
     (
         PROJECT,
         {"flags": BIAS, "destination": 18},
-        {OK: [{"function": 1}], FUNCTION: [{"function": 2}, {"flags": GATED}]},
+        {OK: [{"function": 1}, {"function": 2}], FUNCTION: [{"function": 3}, {"flags": GATED}]},
     ),
     (SDDMM, {"flags": GATED}, {FUNCTION: [{"flags": BIAS}, {"flags": USE}]}),
     (SOFTMAX, {"flags": USE | GATED}, {FUNCTION: [{"flags": USE | MAKE}, {"flags": BIAS}, {"flags": RESTART}]}),
     (SPMM, {"flags": GATED}, {FUNCTION: [{"flags": MAKE}]}),
+    (WEIGH, {"flags": GATED}, {FUNCTION: [{"flags": MAKE}, {"flags": BIAS}]}),
     (
         ADD,
         {"flags": GATED},
@@ -211,6 +213,7 @@ CASES = [
             ],
         },
     ),
+    (WEIGH, {}, {OK: [{"n_in": 16}], SIZE: [{"n_in": 17, "destination_stride": 9}, {"n_out": 65}, {"mask": 2}]}),
     (
         ADD,
         {},
@@ -275,6 +278,15 @@ CASES = [
             RANGE: [{"source": 865}, {"bank_address": 41}, {"destination": 473}],
         },
     ),
+    (
+        WEIGH,
+        {},
+        {
+            OK: [{"source": 864}, {"bank_address": 232}, {"destination": 472}],
+            RANGE: [{"source": 865}, {"bank_address": 233}, {"destination": 473}],
+        },
+    ),
+    (PROJECT, {"function": 2, "destination": 232}, {RANGE: [{"function": 2, "destination": 233}]}),
     (
         ADD,
         {},
@@ -365,6 +377,7 @@ CASES = [
         },
     ),
     (SPMM, {"n_rows": 30}, {MASK: [{"n_rows": 31}]}),
+    (WEIGH, {"n_rows": 30}, {MASK: [{"n_rows": 31}]}),
     (store(Memory.MASK, n_rows=30, mask=1), {}, {MASK: [{"n_rows": 31}]}),
     (
         MATMUL,

@@ -1,4 +1,4 @@
-"""ArrayController: the commands of the dot-product units: MATMUL, SDDMM and PROJECT."""
+"""ArrayController: the commands of the dot-product units: MATMUL, WEIGHTED_SUM, SDDMM and PROJECT."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,10 @@ from hw.top.array.group_collector import GroupCollector
 from hw.top.array.hash_order import HashOrder
 from hw.top.array.mask_feeder import MaskFeeder
 from hw.top.array.plan import ArrayPlan, ArrayPlanParameters, item_layout
+from hw.top.array.probability_feeder import ProbabilityFeeder
 from hw.top.array.query_feeder import QueryFeeder
-from hw.top.interfaces import UnitControl, bank_write, imem_read, imem_write, mask_read, score_write, value_write
+from hw.top.array.value_column_writer import ValueColumnWriter
+from hw.top.interfaces import BankReadPort, UnitControl, bank_write, imem_read, imem_write, mask_read, score_write, value_write
 from hw.top.parameters import CorePart, ImemDepth, OmemDepth, RunAhead, VmemDepth
 from hw.top.rows.row_address_generator import RowAddressGenerator
 from hw.top.rows.row_sequencer import RowSequencer
@@ -32,7 +34,7 @@ class ArrayControllerParameters(OmemDepth, VmemDepth, ImemDepth, RunAhead, Array
 
 
 class ArrayController(CorePart):
-    """Executes MATMUL, SDDMM and PROJECT, one command after the other, on a dot-product array of n_banks units.
+    """Executes the commands of the array, one after the other, on a dot-product array of n_banks units.
 
     Weights and keys are in the units' weight banks, beats of n_lanes elements: beat i of slot a at word
     ``bank_address + i * slots + a``; a bias is in lane 0 of one more beat. A score takes b beats, without a bubble, and
@@ -40,10 +42,12 @@ class ArrayController(CorePart):
 
     * MATMUL: column c is slot c // n_banks of unit c % n_banks. A row is written into IMEM in groups of n_banks
       elements; elements beyond the last column are +0, words beyond the last group are not written.
+    * WEIGHTED_SUM: the same with rows of probabilities, each slot a beat (:class:`ProbabilityFeeder`).
     * SDDMM: each unit scans its part of the row's mask and writes its scores to its own bank, from
       ``destination`` on, in the order of their rows, those of a row by rising slot.
     * PROJECT: the product of all rows in the order of the hash (:class:`~hw.top.array.hash_order.HashOrder`), group by
-      group through the aligner into the weight banks, as keys, or to the engines' banks, as values.
+      group through the aligner into the weight banks, as keys, or to the engines' banks, as values; or without the
+      aligner into the weight banks, as columns of values.
 
     ``weight_write`` is always taken. ``counters`` are the increments of one clock: beats and waiting units delayed by
     two clocks, scores by one; ``rows`` are rows completed by the array, in PROJECT one for each group. Rows of MATMUL
@@ -57,7 +61,8 @@ class ArrayController(CorePart):
         "control": "what to do, and how far it is",
         "imem": "words of IMEM",
         "mask": "rows of the mask memory",
-        "imem_write": "MATMUL: a group of a row",
+        "probabilities": "WEIGHTED_SUM: probabilities, by bank",
+        "imem_write": "MATMUL, WEIGHTED_SUM: a group of a row",
         "score_write": "SDDMM: one score a bank, always taken",
         "value_write": "PROJECT: an element for every engine's bank",
         "weight_write": "a word for one weight bank; only while idle",
@@ -84,6 +89,7 @@ class ArrayController(CorePart):
             "control": In(UnitControl(p.max_tokens)),
             "imem": Out(imem_read(p)),
             "mask": Out(mask_read(p)),
+            "probabilities": Out(BankReadPort(p.n_banks, p.omem_depth)),
             "imem_write": Out(stream.Signature(imem_write(p))),
             "score_write": Out(score_write(p.n_banks, p.omem_depth)),
             "value_write": Out(stream.Signature(value_write(p))),
@@ -151,25 +157,48 @@ class ArrayController(CorePart):
 
     def _feed(self, m, items):
         """Queries and masks of all non-empty items."""
-        p, plan, array = self.parameters, self._plan, self._array
+        p, plan, array, control = self.parameters, self._plan, self._array, self.control
         m.submodules.queries = queries = QueryFeeder.for_core(p)
+        m.submodules.weighted = weighted = ProbabilityFeeder.for_core(p)
         m.submodules.masks = masks = MaskFeeder.for_core(p)
         row = data.View(item_layout(self.parameters), items[0].payload)
+        is_weighted = plan.kind.weighted
         m.d.comb += [
             queries.rows.payload.eq(row.row),
-            queries.rows.valid.eq(items[0].valid & ~row.is_empty),
-            items[0].ready.eq(queries.rows.ready | row.is_empty),
-            queries.source.eq(self.control.command.source),
-            queries.stride.eq(self.control.command.source_stride),
+            queries.rows.valid.eq(items[0].valid & ~row.is_empty & ~is_weighted),
+            queries.source.eq(control.command.source),
+            queries.stride.eq(control.command.source_stride),
             queries.plan.eq(plan.query),
+            weighted.start.eq(control.start),
+            weighted.source.eq(control.command.source),
+            weighted.plan.eq(plan.mask),
+            weighted.rows.payload.eq(row.row),
+            weighted.rows.valid.eq(items[0].valid & is_weighted),
+            items[0].ready.eq(Mux(is_weighted, weighted.rows.ready, queries.rows.ready | row.is_empty)),
             masks.items.payload.eq(items[1].payload),
             masks.items.valid.eq(items[1].valid),
             items[1].ready.eq(masks.items.ready),
             masks.plan.eq(plan),
+            array.query.payload.eq(Mux(is_weighted, weighted.query.payload, queries.query.payload)),
+            array.query.valid.eq(queries.query.valid | weighted.query.valid),
+            queries.query.ready.eq(array.query.ready),
+            weighted.query.ready.eq(array.query.ready),
         ]
+        # One of them reads masks at a time.
+        readers = ((weighted.mask, is_weighted), (masks.mask, ~is_weighted))
+        m.d.comb += [
+            self.mask.address.payload.eq(Mux(is_weighted, *(reader.address.payload for reader, _ in readers))),
+            self.mask.address.valid.eq(Mux(is_weighted, *(reader.address.valid for reader, _ in readers))),
+            self.mask.word.ready.eq(Mux(is_weighted, *(reader.word.ready for reader, _ in readers))),
+        ]
+        for reader, is_chosen in readers:
+            m.d.comb += [
+                reader.address.ready.eq(self.mask.address.ready & is_chosen),
+                reader.word.payload.eq(self.mask.word.payload),
+                reader.word.valid.eq(self.mask.word.valid & is_chosen),
+            ]
         connect(m, queries.imem, flipped(self.imem))
-        connect(m, masks.mask, flipped(self.mask))
-        connect(m, queries.query, array.query)
+        connect(m, weighted.probabilities, flipped(self.probabilities))
         connect(m, masks.bitmap, array.mask)
 
     def _collect(self, m, items):
@@ -189,14 +218,14 @@ class ArrayController(CorePart):
             placing.first[0].eq(self.control.command.destination),
             placing.stride[0].eq(self.control.command.destination_stride),
             placing.rows.payload.eq(item.row),
-            placing.rows.valid.eq(items.valid & plan.kind.matmul),
-            placing.placed.ready.eq(waiting.source.ready & plan.kind.matmul),
+            placing.rows.valid.eq(items.valid & plan.kind.dense),
+            placing.placed.ready.eq(waiting.source.ready & plan.kind.dense),
             waiting.source.payload.eq(Mux(plan.kind.project, items.payload, place)),
             waiting.source.valid.eq(Mux(plan.kind.project, items.valid, placing.placed.valid)),
             items.ready.eq(Mux(plan.kind.project, waiting.source.ready, placing.rows.ready | plan.kind.sddmm)),
             collector.plan.eq(plan),
             collector.places.payload.eq(waiting.sink.payload),
-            collector.places.valid.eq(waiting.sink.valid & plan.kind.matmul),
+            collector.places.valid.eq(waiting.sink.valid & plan.kind.dense),
             collector.items.payload.eq(waiting.sink.payload[: len(items.payload)]),
             collector.items.valid.eq(waiting.sink.valid & plan.kind.project),
             waiting.sink.ready.eq(Mux(plan.kind.project, collector.items.ready, collector.places.ready)),
@@ -214,6 +243,8 @@ class ArrayController(CorePart):
         """Groups to IMEM, or through the aligner to the banks; returns the condition that the latter are complete."""
         plan = self._plan
         m.submodules.writer = writer = ColumnWriter.for_core(self.parameters)
+        m.submodules.value_columns = values = ValueColumnWriter.for_core(self.parameters)
+        is_columns = plan.kind.to_columns
         group = collector.groups.payload
         word = self.imem_write.payload
         part = self.parameters.row_part
@@ -221,17 +252,34 @@ class ArrayController(CorePart):
             word.address.eq(group.address),
             *(element.eq(group.elements[index % self.n_banks]) for index, element in enumerate(word["values"])),
             *(enable.eq(group.position == index * part // self.n_banks) for index, enable in enumerate(word.enable)),
-            self.imem_write.valid.eq(collector.groups.valid & plan.kind.matmul),
+            self.imem_write.valid.eq(collector.groups.valid & plan.kind.dense),
             writer.start.eq(starts_project),
             writer.plan.eq(plan),
             writer.destination.eq(self.control.command.destination),
             writer.groups.payload.eq(group.elements),
-            writer.groups.valid.eq(collector.groups.valid & plan.kind.project),
-            collector.groups.ready.eq(Mux(plan.kind.project, writer.groups.ready, self.imem_write.ready)),
+            writer.groups.valid.eq(collector.groups.valid & plan.kind.project & ~is_columns),
+            values.start.eq(starts_project),
+            values.plan.eq(plan),
+            values.destination.eq(self.control.command.destination),
+            values.groups.payload.eq(group.elements),
+            values.groups.valid.eq(collector.groups.valid & plan.kind.project & is_columns),
+            collector.groups.ready.eq(
+                Mux(
+                    plan.kind.project,
+                    Mux(is_columns, values.groups.ready, writer.groups.ready),
+                    self.imem_write.ready,
+                )
+            ),
         ]
-        connect(m, writer.keys, self._array.weight_lane)
+        lane = self._array.weight_lane
+        m.d.comb += [
+            lane.payload.eq(Mux(writer.keys.valid, writer.keys.payload, values.columns.payload)),
+            lane.valid.eq(writer.keys.valid | values.columns.valid),
+            writer.keys.ready.eq(lane.ready),
+            values.columns.ready.eq(lane.ready),
+        ]
         connect(m, writer.values, flipped(self.value_write))
-        return writer.finished
+        return writer.finished | values.finished
 
     def _write_weights(self, m):
         weight = self._array.weight

@@ -80,7 +80,7 @@ class GroupCollector(CorePart):
             group.eq(Mux(plan.kind.project, item.group, counted)),
             ends_row.eq(counted == plan.last_group),
             moves.eq(~is_wanted | taken),
-            self.places.ready.eq(moves & plan.kind.matmul & ends_row),
+            self.places.ready.eq(moves & plan.kind.dense & ends_row),
             self.items.ready.eq(moves & plan.kind.project),
         ]
         with m.If(moves):
@@ -98,7 +98,7 @@ class GroupCollector(CorePart):
                     )
                 ),
             ]
-        with m.If(moves & plan.kind.matmul & self.places.valid):
+        with m.If(moves & plan.kind.dense & self.places.valid):
             m.d.sync += counted.eq(Mux(ends_row, 0, counted + 1))
 
         has = Cat(score.valid for score in self.scores)

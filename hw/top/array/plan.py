@@ -14,7 +14,7 @@ from hw.top.interfaces import address_width
 from hw.top.parameters import CorePart, HeadDim, KeyMask, Lanes, RowDim, SimdLanes, WmemDepth
 from hw.top.rows.mask_scanner import used_slots
 
-__all__ = ["ArrayPlan", "ArrayPlanParameters", "group_width", "item_layout", "plan_layout", "query_layout"]
+__all__ = ["ArrayPlan", "ArrayPlanParameters", "group_width", "item_layout", "mask_layout", "plan_layout", "query_layout"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,17 @@ def query_layout(p):
     )
 
 
+def mask_layout(p):
+    """The part of the plan that says which rows of the mask memory are read, and how much of them."""
+    return data.StructLayout(
+        {
+            "is_common": 1,  # one row serves all
+            "first": address_width(p.mask_rows),
+            "slots": p.key_slots - 1,  # those with keys, from 1 on
+        }
+    )
+
+
 def plan_layout(p):
     """The plan; fields of several bits that are not numbers have one bit for each element, beat, slot or unit.
 
@@ -56,17 +67,12 @@ def plan_layout(p):
     slot_width = ceil_log2(p.key_slots)
     return data.StructLayout(
         {
-            "kind": data.StructLayout({"matmul": 1, "sddmm": 1, "project": 1, "to_values": 1}),
+            # Products of rows and of probabilities are both written as rows: dense.
+            "kind": data.StructLayout(dict.fromkeys(("dense", "weighted", "sddmm", "project", "to_values", "to_columns"), 1)),
             "query": query_layout(p),
             "weight_base": wmem_width,
             "weight_stride": wmem_width,
-            "mask": data.StructLayout(
-                {
-                    "is_common": 1,  # one row serves all
-                    "first": address_width(p.mask_rows),
-                    "slots": p.key_slots - 1,  # those with keys, from 1 on
-                }
-            ),
+            "mask": mask_layout(p),
             "columns": data.StructLayout(
                 {
                     "full": p.array_slots,  # slots used by all units
@@ -94,7 +100,7 @@ class ArrayPlan(CorePart):
 
     Parameters = ArrayPlanParameters
     latency = 1
-    members_doc = {"command": "MATMUL, SDDMM or PROJECT, or anything while there is none", "plan": "the decoded plan"}
+    members_doc = {"command": "a command of the array, or anything while there is none", "plan": "the decoded plan"}
 
     @staticmethod
     def members(p):
@@ -103,8 +109,11 @@ class ArrayPlan(CorePart):
     def circuit(self):
         m = Module()
         self._next = Signal(plan_layout(self.parameters), name="next_plan")
-        self._last_column = self._less_one(m, "n_out")
         self._is(m)
+        self._n_columns = Signal(16, name="n_columns")
+        m.d.comb += self._n_columns.eq(Mux(self._next.kind.weighted, self.command.n_in, self.command.n_out))
+        self._last_column = Signal(16, name="last_column")
+        m.d.comb += self._last_column.eq(self._n_columns - 1)
         self._query(m)
         self._weights(m)
         self._columns(m)
@@ -131,10 +140,12 @@ class ArrayPlan(CorePart):
     def _is(self, m):
         kind, command = self._next.kind, self.command
         m.d.comb += [
-            kind.matmul.eq(command.opcode == Opcode.MATMUL),
+            kind.dense.eq((command.opcode == Opcode.MATMUL) | kind.weighted),
+            kind.weighted.eq(command.opcode == Opcode.WEIGHTED_SUM),
             kind.sddmm.eq(command.opcode == Opcode.SDDMM),
             kind.project.eq(command.opcode == Opcode.PROJECT),
             kind.to_values.eq(command.function == Projection.VALUES),
+            kind.to_columns.eq(command.function == Projection.COLUMNS),
         ]
 
     def _query(self, m):
@@ -170,7 +181,7 @@ class ArrayPlan(CorePart):
 
     def _columns(self, m):
         """Column c is slot c // n_banks of unit c % n_banks."""
-        p, columns, n_out = self.parameters, self._next.columns, self.command.n_out
+        p, columns, n_out = self.parameters, self._next.columns, self._n_columns
         banks_log2 = ceil_log2(p.n_banks)
         n_full, n_more = n_out[banks_log2:], n_out[:banks_log2]
         m.d.comb += [
@@ -188,13 +199,14 @@ class ArrayPlan(CorePart):
         pad, chunk = Signal.like(plan.last_lane, name="pad"), Signal(16, name="chunk")
         used = used_slots(p, self.command.n_rows)
         last_slot = Signal(len(plan.hash.last_slot), name="last_slot")
+        pads = plan.kind.project & ~plan.kind.to_columns
         m.d.comb += [
             pad.eq(Mux(plan.kind.to_values, *((1 << log) - 1 for log in reversed(logs)))),
             chunk.eq(Mux(plan.kind.to_values, *(column >> log for log in reversed(logs)))),
             last_slot.eq(_last_of(used)),
             plan.last_lane.eq(pad),
             plan.last_chunk.eq(chunk),
-            plan.last_group.eq((column | Mux(plan.kind.project, pad, 0)) >> ceil_log2(p.n_banks)),
+            plan.last_group.eq((column | Mux(pads, pad, 0)) >> ceil_log2(p.n_banks)),
             plan.hash.last_slot.eq(last_slot),
             plan.hash.shift.eq(sum((~bit for bit in last_slot), 0)),
         ]

@@ -75,6 +75,10 @@ class CommandExtents:
         words = _round_up(self._command[factor.field], getattr(self._sizes, factor.divisor))
         return words if factor.flag is None else words + self._decoder.has_flag(factor.flag)
 
+    def _factor_and_words(self, operand):
+        """A length's only factor beside slots, and the words of a slot."""
+        return operand.factors[0], 1 if operand.slots is None else operand.slots.words_of(self._sizes)
+
     def _register(self, name, value, width):
         """A value of the clock before; one of each name."""
         if name not in self._registers:
@@ -161,10 +165,11 @@ class CommandExtents:
         double = [item for item in items if len(item[1].factors) == 2]
         cases = []
         if single:
-            factor, factors = self._choose(single, lambda operand: operand.factors[0], self._factor)
-            if len(factors) > 1 or isinstance(factors[0], RoundUp):
-                has_flag = any(isinstance(item, RoundUp) and item.flag for item in factors)
-                factor = self._register(f"{base}_factor", factor, 17 + has_flag)
+            factor, factors = self._choose(single, self._factor_and_words, lambda pair: self._factor(pair[0]) * pair[1])
+            if len(factors) > 1 or isinstance(factors[0][0], RoundUp):
+                has_flag = any(isinstance(item, RoundUp) and item.flag for item, _ in factors)
+                most = max(words for _, words in factors)
+                factor = self._register(f"{base}_factor", factor, 17 + has_flag + (most - 1).bit_length())
             cases.append(([form for form, _ in single], factor << self._slots_log2))
         if double:
             multiplicand, _ = self._choose(double, lambda operand: operand.factors[0], self._factor)

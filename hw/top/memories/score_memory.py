@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Module, Mux
+from amaranth.hdl import Cat, Module, Mux
 from amaranth.lib import data
 from amaranth.lib.wiring import In
 
@@ -19,21 +19,22 @@ __all__ = ["ScoreMemory"]
 @dataclass(frozen=True, kw_only=True)
 class ScoreMemoryParameters(Parameters):
     n_banks: int = power_of_two(4, low=2, high=MAX_BANKS, doc="banks")
+    n_readers: int = integer(1, low=1, high=4, doc="read ports, of which one is used at a time")
     depth: int = integer(1024, low=2, high=MAX_WORDS, doc="words of a bank")
 
 
 class ScoreMemory(Block):
     """Every bank is written and read at its own address, one FP16 word a clock each way.
 
-    ``load`` writes and ``peek`` reads one address in all banks, only while no other port is used; ``reader`` also
-    outputs the words that ``peek`` reads.
+    ``load`` writes and ``peek`` reads one address in all banks, only while no other port is used. All ``readers`` output
+    the word that was read last.
     """
 
     Parameters = ScoreMemoryParameters
     latency = 1
     members_doc = {
         "write": "a word for each bank",
-        "reader": "reads of each bank",
+        "readers": "reads of each bank",
         "load": "a word for every bank at one address",
         "peek": "one address in every bank",
     }
@@ -43,7 +44,7 @@ class ScoreMemory(Block):
         width = address_width(p.depth)
         return {
             "write": In(score_write(p.n_banks, p.depth)),
-            "reader": In(BankReadPort(p.n_banks, p.depth)),
+            "readers": In(BankReadPort(p.n_banks, p.depth)).array(p.n_readers),
             "load": In(
                 data.StructLayout({"valid": 1, "address": width, "words": data.ArrayLayout(FP16.width, p.n_banks)})
             ),
@@ -59,8 +60,13 @@ class ScoreMemory(Block):
                 bank.write_enable.eq(write.valid | self.load.valid),
                 bank.write_address.eq(Mux(self.load.valid, self.load.address, write.address)),
                 bank.write_data.eq(Mux(self.load.valid, self.load.words[index], write.value)),
-                bank.read_enable.eq(self.reader.enable[index] | self.peek.enable),
-                bank.read_address.eq(Mux(self.peek.enable, self.peek.address, self.reader.address[index])),
-                self.reader.word[index].eq(bank.read_data),
+                bank.read_enable.eq(Cat(reader.enable[index] for reader in self.readers).any() | self.peek.enable),
+                bank.read_address.eq(self.readers[0].address[index]),
+                *(reader.word[index].eq(bank.read_data) for reader in self.readers),
             ]
+            for reader in self.readers[1:]:
+                with m.If(reader.enable[index]):
+                    m.d.comb += bank.read_address.eq(reader.address[index])
+            with m.If(self.peek.enable):
+                m.d.comb += bank.read_address.eq(self.peek.address)
         return m
