@@ -1,13 +1,13 @@
 """The parameters of a core, each declared once, and the sizes derived from them, for model and hardware."""
 
 from dataclasses import dataclass
+from math import gcd, lcm
 
 from golden.spec import layer_norm_unit, softmax_unit
 from golden.spec.dot_product_array import MAX_BEATS
 from golden.spec.limits import MAX_BANKS, MAX_RUN_AHEAD, MAX_SLOTS, MAX_WORDS
 from golden.spec.parameters import Parameters, choice, integer, power_of_two
 from golden.spec.token_selector import MAX_BEATS_A_ROW, MAX_CHANNELS, MAX_PATCH, MAX_SIDE, REFERENCES, LatentParameters
-from golden.spec.vector_unit import VectorUnitParameters
 
 __all__ = [
     "Banks",
@@ -25,9 +25,12 @@ __all__ = [
     "RowDim",
     "RunAhead",
     "SimdLanes",
+    "SpecialLanes",
     "Tokens",
+    "VectorLanes",
     "VmemDepth",
     "WmemDepth",
+    "WordLanes",
     "check_sizes",
     "words_for",
 ]
@@ -50,16 +53,29 @@ class DerivedSizes:
     max_tokens: int
     max_dim: int
     n_masks: int
+    vector_lanes: int | None
+    special_lanes: int | None
 
     @property
     def row_word(self):
         """Elements of a word of IMEM and of a beat of the load and store streams."""
-        return max(self.n_banks, 2 * self.n_lanes, self.simd_lanes)
+        step = lcm(self.n_lanes, self.simd_lanes)
+        return step * words_for(max(self.n_banks, 2 * self.n_lanes), step)
 
     @property
     def row_part(self):
-        """Elements of the smallest writable part of a word of IMEM (a bank): dense products write groups of n_banks."""
-        return min(self.row_word // self.n_banks, self.n_banks, self.simd_lanes)
+        """Elements of a part of a word of IMEM that is written alone: products write groups of n_banks or simd_lanes."""
+        return gcd(self.n_banks, self.simd_lanes)
+
+    @property
+    def n_vector_lanes(self):
+        """Elements of a word that the vector unit takes in a clock."""
+        return self.vector_lanes or gcd(self.row_word, 8)
+
+    @property
+    def n_special_lanes(self):
+        """Elements of them whose functions are computed in a clock."""
+        return self.special_lanes or max(1, self.n_vector_lanes // 2)
 
     @property
     def row_parts(self):
@@ -138,6 +154,20 @@ class Lanes(PartSizes):
 @dataclass(frozen=True, kw_only=True)
 class SimdLanes(PartSizes):
     simd_lanes: int = power_of_two(4, low=1, high=MAX_BANKS, doc="lanes of a SIMD engine")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorLanes(PartSizes):
+    vector_lanes: int | None = integer(
+        None, low=1, high=MAX_BANKS, doc="lanes of the vector unit, a divisor of a word of IMEM; by default 8 at most"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecialLanes(PartSizes):
+    special_lanes: int | None = integer(
+        None, low=1, high=MAX_BANKS, doc="function units of each kind in it; by default half of vector_lanes"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +256,12 @@ class Latent(PartSizes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImemWord(ImemDepth, SimdLanes, Lanes, Banks):
+class WordLanes(SimdLanes, Lanes, Banks):
+    """The parameters that determine a word of IMEM."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImemWord(ImemDepth, WordLanes):
     """The parameters that determine words and addresses of IMEM."""
 
 
@@ -254,6 +289,8 @@ class CoreSizes(
     RowDim,
     HeadDim,
     Tokens,
+    SpecialLanes,
+    VectorLanes,
     SimdLanes,
     Lanes,
     Banks,
@@ -263,20 +300,18 @@ class CoreSizes(
     def check(self):
         if self.max_head_dim > self.max_dim:
             self.refuse("max_head_dim", f"at most max_dim={self.max_dim}")
-        if self.row_word > self.n_banks * self.simd_lanes:
-            self.refuse(
-                "simd_lanes",
-                f"at least {-(-self.row_word // self.n_banks)}, so that the vector unit holds a word of IMEM",
-            )
+        if self.row_word % self.n_banks:
+            self.refuse("n_lanes", f"such that a word of IMEM, {self.row_word} elements, holds whole groups of n_banks")
+        if self.row_word % self.n_vector_lanes:
+            self.refuse("vector_lanes", f"a divisor of a word of IMEM, {self.row_word} elements")
+        if self.n_special_lanes > self.n_vector_lanes:
+            self.refuse("special_lanes", f"at most vector_lanes={self.n_vector_lanes}")
         if self.key_slots > MAX_SLOTS:
             self.refuse("max_tokens", f"at most {MAX_SLOTS * self.n_banks}, {MAX_SLOTS} a bank")
         if self.key_slots * self.column_beats > MAX_BEATS:
             self.refuse("max_tokens", f"at most {MAX_BEATS // self.column_beats * self.n_banks}, {MAX_BEATS} beats")
         if self.max_beats > MAX_BEATS:
             self.refuse("max_dim", f"at most {(MAX_BEATS - 1) * self.n_lanes}, {MAX_BEATS - 1} beats of n_lanes")
-        vector_unit = VectorUnitParameters(n_engines=self.n_banks, bank_depth=self.vmem_depth)
-        if self.simd_lanes > vector_unit.most_lanes:
-            self.refuse("simd_lanes", f"at most {vector_unit.most_lanes} with n_banks={self.n_banks}")
         if words_for(self.latent_width * self.channels, self.n_banks) > MAX_BEATS_A_ROW:
             self.refuse("latent_width", f"at most {MAX_BEATS_A_ROW * self.n_banks // self.channels}")
         if self.latent.n_tokens > self.max_tokens:

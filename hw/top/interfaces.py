@@ -8,6 +8,7 @@ from golden.spec.formats import FP16
 from hw.top.command_layout import COMMAND_LAYOUT
 
 __all__ = [
+    "ArbitratedBankReadPort",
     "BankReadPort",
     "ReadPort",
     "UnitControl",
@@ -79,6 +80,27 @@ class BankReadPort(Signature):
             {
                 "enable": Out(n_banks),
                 "address": Out(data.ArrayLayout(address_width(depth), n_banks)),
+                "word": In(data.ArrayLayout(width, n_banks)),
+            }
+        )
+
+
+class ArbitratedBankReadPort(Signature):
+    """Reads of n_banks memories that others read too: a bank's read is accepted where ``ready`` is 1."""
+
+    members_doc = {
+        "enable": "banks to read",
+        "address": "word to read, by bank",
+        "ready": "banks whose read is accepted",
+        "word": "the word that was read in the clock before, by bank",
+    }
+
+    def __init__(self, n_banks, depth, width=FP16.width):
+        super().__init__(
+            {
+                "enable": Out(n_banks),
+                "address": Out(data.ArrayLayout(address_width(depth), n_banks)),
+                "ready": In(n_banks),
                 "word": In(data.ArrayLayout(width, n_banks)),
             }
         )

@@ -15,9 +15,12 @@ from golden.spec.sizes import (
     RowDim,
     RunAhead,
     SimdLanes,
+    SpecialLanes,
     Tokens,
+    VectorLanes,
     VmemDepth,
     WmemDepth,
+    WordLanes,
 )
 from hw.lib.block import Block
 
@@ -37,9 +40,12 @@ __all__ = [
     "RowDim",
     "RunAhead",
     "SimdLanes",
+    "SpecialLanes",
     "Tokens",
+    "VectorLanes",
     "VmemDepth",
     "WmemDepth",
+    "WordLanes",
 ]
 
 

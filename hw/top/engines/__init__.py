@@ -1,0 +1,1 @@
+"""SPMM: the engines and their banks of values."""
