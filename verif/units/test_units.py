@@ -78,6 +78,36 @@ POINTS = {
         (True, {"n_rows": 5, "n_columns": 6, "n_channels": 40, "n_levels": 4, "weight_depth": 50, "n_output_lanes": 3}),
         (True, {"n_rows": 3, "n_columns": 2, "n_channels": 9, "weight_depth": 9, "n_output_lanes": 1}),
     ],
+    "mixed_precision_core": [
+        (
+            False,
+            {
+                "n_rows": 1,
+                "n_columns": 1,
+                "n_channels": 1,
+                "n_levels": 1,
+                "n_output_lanes": 1,
+                "n_buffers": 1,
+                "n_tiles": 1,
+                "activation_depth": 1,
+                "reference_depth": 1,
+            },
+        ),
+        (
+            True,
+            {
+                "n_rows": 5,
+                "n_columns": 6,
+                "n_channels": 7,
+                "n_levels": 4,
+                "n_output_lanes": 2,
+                "n_buffers": 3,
+                "n_tiles": 3,
+                "activation_depth": 14,
+                "reference_depth": 9,
+            },
+        ),
+    ],
     "layer_norm_unit": [
         (False, {"n_lanes": 1, "n_slots": 1}),
         (True, {"n_lanes": 3, "n_slots": 5}),
