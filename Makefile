@@ -16,6 +16,30 @@ VARIABLES := PYTHON CONFIG UNIT PARAMS MEMORY NAME PREFIX VERIFY LIBERTY SIM SEE
 UNKNOWN := $(filter-out $(VARIABLES) SHELL MAKEFLAGS,$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 $(if $(UNKNOWN),$(error unknown variable $(firstword $(UNKNOWN)): legal are $(VARIABLES), in upper case))
 
+# Which of them each target reads, beyond PYTHON; a test compares this with the rules.
+TESTS := SIM SEED LIBERTY TESTFLOAT WORKLOAD
+READS_verilog := CONFIG UNIT PARAMS MEMORY NAME PREFIX VERIFY
+READS_test := $(TESTS)
+READS_test-quick := $(TESTS)
+READS_test-core := $(TESTS)
+READS_coverage := UNIT
+READS_mutate := UNIT SIM
+READS_gates := UNIT SIM LIBERTY
+READS_fuzz := SEED
+READS_formal := UNIT
+READS_formal-quick := UNIT
+READS_synth := CONFIG UNIT PARAMS LIBERTY
+READS_synth-check := LIBERTY QUICK UPDATE
+READS_repair-table := LIBERTY POINTS
+READS_power := CONFIG UNIT PARAMS SIM LIBERTY
+READS_fpga := CONFIG UNIT PARAMS
+READS_demo := SIM
+READS_figures := LIBERTY
+GOALS := $(or $(MAKECMDGOALS),help)
+READ := $(sort $(foreach goal,$(GOALS),$(READS_$(goal))))
+UNREAD := $(filter-out PYTHON $(READ),$(foreach name,$(VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
+$(if $(UNREAD),$(error make $(GOALS) does not read $(firstword $(UNREAD)); it reads $(or $(READ),no variable)))
+
 BUILD := build
 VENV  := $(BUILD)/venv
 PY    := $(VENV)/bin/python
@@ -25,6 +49,8 @@ export XDG_CACHE_HOME := $(CURDIR)/$(BUILD)/cache
 export PIP_NO_CACHE_DIR := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(BUILD)/pycache
+# Bytecode is cached there even where the user's environment forbids it: hundreds of simulations import the same modules.
+export PYTHONDONTWRITEBYTECODE :=
 export TMPDIR := $(CURDIR)/$(BUILD)/tmp
 ifneq ($(SIM),)
 export SIM
@@ -35,7 +61,7 @@ BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS
 
 # For the help; a test compares them with hw/registry.py.
 ALL := dot_product_unit vector_unit token_selector hash_bank_mapper bitonic_sorter
-FURTHER := dot_product_array softmax_unit layer_norm_unit data_aligner quantizer_unit mixed_precision_array core
+FURTHER := dot_product_array softmax_unit layer_norm_unit data_aligner quantizer_unit mixed_precision_array mixed_precision_core core
 
 .DEFAULT_GOAL := help
 .PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo check readme figures list clean

@@ -108,8 +108,12 @@ def blocks_of(core):
     }
 
 
-def mixed_precision_blocks(n_rows, n_channels, n_output_lanes):
-    """``{block: parameters}`` of DSTAR's blocks, as many columns as rows; ``disc`` is one core of the paper."""
+def mixed_precision_blocks(n_rows, n_channels, n_output_lanes, n_buffers=4, n_tiles=8, n_tile_channels=4):
+    """``{block: parameters}`` of DSTAR's blocks, as many columns as rows; ``disc`` is one core of the paper.
+
+    The core holds ``n_tile_channels`` times n_channels activations and references: a hidden layer of that size.
+    """
+    depth = n_tile_channels * n_channels
     return {
         "quantizer_unit": {"n_values": n_rows, "n_channels": n_channels},
         "mixed_precision_array": {
@@ -119,14 +123,24 @@ def mixed_precision_blocks(n_rows, n_channels, n_output_lanes):
             "weight_depth": 2 * n_channels,
             "n_output_lanes": n_output_lanes,
         },
+        "mixed_precision_core": {
+            "n_rows": n_rows,
+            "n_columns": n_rows,
+            "n_channels": n_channels,
+            "n_output_lanes": n_output_lanes,
+            "n_buffers": n_buffers,
+            "n_tiles": n_tiles,
+            "activation_depth": depth,
+            "reference_depth": depth + n_channels,
+        },
     }
 
 
 MIXED_PRECISION = {
     "tiny": mixed_precision_blocks(4, 8, 4),
     "small": mixed_precision_blocks(8, 32, 4),
-    "edge": mixed_precision_blocks(16, 128, 4),
-    "disc": mixed_precision_blocks(64, 128, 64),
+    "edge": mixed_precision_blocks(16, 128, 4, n_buffers=5, n_tiles=40),
+    "disc": mixed_precision_blocks(64, 128, 64, n_buffers=5, n_tiles=10),
 }
 
 PRESETS = {name: blocks_of(core) | MIXED_PRECISION[name] for name, core in CORES.items()}

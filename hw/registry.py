@@ -30,6 +30,7 @@ _ENTRIES = (
     Entry("data_aligner"),
     Entry("quantizer_unit"),
     Entry("mixed_precision_array"),
+    Entry("mixed_precision_core"),
     Entry("core", package="hw.top"),
 )
 

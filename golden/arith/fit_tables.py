@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
-from golden.arith import function_tables, gelu_tables, layer_norm_tables, softmax_tables
+from golden.arith import function_tables, gelu_tables, layer_norm_tables, silu_tables, softmax_tables
 from golden.spec.formats import BF16, FP16
 from golden.spec.tables import FOLDER
 
@@ -24,6 +24,7 @@ FITS = {
         ("reciprocal", function_tables.fit_reciprocal),
         ("reciprocal_root", function_tables.fit_reciprocal_root),
         ("gelu", gelu_tables.fit_gelu),
+        ("silu", silu_tables.fit_silu),
     )
 }
 """The fit of each file."""

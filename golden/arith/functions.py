@@ -1,9 +1,9 @@
-"""Bit-exact models of the function units: exponential, reciprocal, reciprocal square root and GELU."""
+"""Bit-exact models of the function units: exponential, reciprocal, reciprocal square root, GELU and SiLU."""
 
 import numpy as np
 
 from golden.arith.floats import bit_length, decode, word_type
-from golden.arith.lines import evaluate
+from golden.arith.lines import evaluate, scale_down
 from golden.spec.formats import FP16
 from golden.spec.functions import (
     GELU_FRACTION,
@@ -12,9 +12,10 @@ from golden.spec.functions import (
     gelu_tables,
     reciprocal_root_table,
     reciprocal_table,
+    silu_tables,
 )
 
-__all__ = ["exponential", "reciprocal", "reciprocal_root", "gelu"]
+__all__ = ["exponential", "reciprocal", "reciprocal_root", "gelu", "silu"]
 
 
 def exponential(x, fmt=FP16):
@@ -97,7 +98,7 @@ def gelu(x, fmt=FP16):
     significand = (
         np.where(number.is_inf, 1 << fmt.fraction_width, number.significand) << GELU_FRACTION - fmt.fraction_width
     )
-    exponent, negative = number.field - fmt.bias, number.sign == 1
+    exponent = number.field - fmt.bias
 
     line = np.zeros(fraction.shape, dtype=np.int64)
     for octave, table in enumerate((*tables.even, tables.rest), start=1 - len(tables.even)):
@@ -107,6 +108,34 @@ def gelu(x, fmt=FP16):
     steps[: len(tables.tail)] = tables.tail
     line = np.where(exponent == 2, steps[fraction >> fmt.fraction_width - GELU_TAIL_INDEX_WIDTH], line)
 
+    return _gated(number, significand, line, fmt)
+
+
+def silu(x, fmt=FP16):
+    """``x / (1 + exp(-x))``: at most 2 ulp or, if that is more, 2**-15 from the exact value.
+
+    Words of ``fmt`` in and out, any shape. It is made as GELU is, with lines up to 16, and x or 0 from there on. The
+    lines from 2 on are in units of 2: for positive x from 4 on their intercepts and slopes are shifted right to the
+    scale of x. SiLU(-Inf) is -0.
+    """
+    number, tables = decode(fmt, x), silu_tables(fmt)
+    fraction = number.significand & ((1 << fmt.fraction_width) - 1)
+    significand = (
+        np.where(number.is_inf, 1 << fmt.fraction_width, number.significand) << GELU_FRACTION - fmt.fraction_width
+    )
+    exponent = number.field - fmt.bias
+    line = np.zeros(fraction.shape, dtype=np.int64)
+    for octave, table in enumerate((*tables.even, *tables.rest), start=1 - len(tables.even)):
+        for negative in (0, 1):
+            chosen = (exponent == octave) & (number.sign == negative)
+            scaled = scale_down(table, 0 if negative else max(0, octave - 1))
+            line[chosen] = evaluate(scaled, fraction[chosen]) >> table.slope_shift
+    return _gated(number, significand, line, fmt)
+
+
+def _gated(number, significand, line, fmt):
+    """The sum of half of the scaled argument and a line, or one of them alone from 2 on, normalised and rounded."""
+    exponent, negative = number.field - fmt.bias, number.sign == 1
     half = significand >> 1
     from_two = np.where(negative, line, significand - line)
     total = np.where(exponent >= 1, from_two, np.where(negative, half - line, half + line))

@@ -1,8 +1,10 @@
 """Exact evaluation of tables of linear segments (NumPy)."""
 
+from dataclasses import replace
+
 import numpy as np
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "scale_down"]
 
 
 def evaluate(table, argument):
@@ -13,3 +15,12 @@ def evaluate(table, argument):
     offset = last - offset if table.falling else offset
     intercept = np.array(table.intercepts, dtype=np.int64)[index]
     return (intercept << table.slope_shift) + np.array(table.slopes, dtype=np.int64)[index] * offset
+
+
+def scale_down(table, places):
+    """The table divided by 2**places: every intercept and slope shifted right, rounded down."""
+    return replace(
+        table,
+        intercepts=tuple(value >> places for value in table.intercepts),
+        slopes=tuple(value >> places for value in table.slopes),
+    )

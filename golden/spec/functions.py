@@ -1,9 +1,10 @@
-"""Look-up tables of the function units: exponential, reciprocal, reciprocal square root and GELU, for each format.
+"""Look-up tables of the function units: exponential, reciprocal, reciprocal square root, GELU, SiLU, for each format.
 
 GELU, with ``m`` in [1, 2) the significand and ``2**e`` the power of two of an argument's magnitude a, is even apart
 from half of the argument: ``x * Phi(x) = x / 2 + a * (Phi(a) - 1/2)``. Up to 2 the tables hold the even part, divided
 by ``2**e``. From 2 on they hold ``a * Phi(-a)``, which tends to 0, divided by 2: the magnitude of the result for a
-negative argument, and the deficit from x for a positive one.
+negative argument, and the deficit from x for a positive one. SiLU, ``x / (1 + exp(-x))``, has the same form, with the
+logistic function in place of Phi, but ``a * sigmoid(-a)`` falls slower: lines go on to 16.
 """
 
 from dataclasses import dataclass
@@ -15,12 +16,15 @@ __all__ = [
     "GELU_FRACTION",
     "GELU_OCTAVES",
     "GELU_TAIL_INDEX_WIDTH",
+    "SILU_OCTAVES",
     "ExponentialTables",
     "GeluTables",
+    "SiluTables",
     "exponential_tables",
     "gelu_tables",
     "reciprocal_root_table",
     "reciprocal_table",
+    "silu_tables",
 ]
 
 GELU_OCTAVES = 12
@@ -29,6 +33,10 @@ GELU_FRACTION = 17
 """Fraction bits of the looked-up values, after interpolation."""
 GELU_TAIL_INDEX_WIDTH = 6
 """Bits of the fraction that choose the constant for arguments from 4 on."""
+
+
+SILU_OCTAVES = 3
+"""Octaves from 2 on that have lines in SiLU's tables; larger arguments x give x or 0."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,16 @@ class GeluTables:
     """The same for a from 4 on, in steps of 1/16, with GELU_FRACTION fraction bits; zero after the last one."""
 
 
+@dataclass(frozen=True)
+class SiluTables:
+    """Tables of SiLU for one format."""
+
+    even: tuple[LinearTable, ...]
+    """``a * (sigmoid(a) - 1/2) / 2**e`` for e from 1 - GELU_OCTAVES to 0."""
+    rest: tuple[LinearTable, ...]
+    """``a * sigmoid(-a) / 2`` for e from 1 to SILU_OCTAVES."""
+
+
 @cache
 def exponential_tables(fmt):
     """The tables of exp for a format."""
@@ -91,3 +109,10 @@ def gelu_tables(fmt):
     """The tables of GELU for a format. Lines are rounded down, so they are fitted half a last place higher."""
     content = read_for("gelu", fmt)
     return GeluTables(tuple(map(line, content["even"])), line(content["rest"]), tuple(content["tail"]))
+
+
+@cache
+def silu_tables(fmt):
+    """The tables of SiLU for a format, fitted as those of GELU."""
+    content = read_for("silu", fmt)
+    return SiluTables(tuple(map(line, content["even"])), tuple(map(line, content["rest"])))

@@ -7,7 +7,19 @@ weight as the lowest slice of a vector ``2 * m`` levels below: its ``key`` is ``
 key; a sum over slices with rising keys is shifted left by the difference of keys.
 """
 
-__all__ = ["CEILINGS", "FINEST_EXPONENTS", "GROUP", "KEY_OFFSET", "MAX_SLICES", "SLICE_WIDTH", "n_keys", "sum_width"]
+__all__ = [
+    "CEILINGS",
+    "FINEST_EXPONENTS",
+    "GROUP",
+    "KEY_OFFSET",
+    "MAX_SLICES",
+    "REFERENCE_GUARD",
+    "REFERENCE_WIDTH",
+    "SLICE_WIDTH",
+    "n_keys",
+    "reference_limit",
+    "sum_width",
+]
 
 SLICE_WIDTH = 2
 GROUP = 4
@@ -21,6 +33,21 @@ FINEST_EXPONENTS = (-15, 24)
 
 KEY_OFFSET = 2 * (MAX_SLICES - 1)
 """Makes the key of the top slice of an 8-bit vector at level 0 zero."""
+
+
+REFERENCE_WIDTH = 16
+"""Bits of a reference: the sum of an activation's quantised differences, in units of the finest scale."""
+
+REFERENCE_GUARD = 2
+"""Bits of a difference below the finest scale: one half, and one for all that is below."""
+
+
+def reference_limit(n_levels):
+    """Activations are limited to so many units of the finest scale.
+
+    A difference is rounded to at most half a unit of the coarsest scale beyond, so that references stay in 16 bits.
+    """
+    return (1 << REFERENCE_WIDTH - 1) - (1 << n_levels)
 
 
 def n_keys(n_levels):

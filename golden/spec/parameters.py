@@ -16,6 +16,8 @@ class Kind:
     parse: Callable[[str], object]
     doc: str
     type_name: str
+    normal: Callable[[object], object] = lambda value: value
+    """The one form in which equal values are kept."""
 
 
 def _declare(default, kind):
@@ -65,6 +67,32 @@ def choice(default, *options, doc):
     return _declare(default, Kind((str,), lambda v: v in options, "one of " + ", ".join(options), str, doc, "str"))
 
 
+def subset(default, *options, least=1, doc):
+    """Some of the named options, at least as many as told; kept as a tuple in the order of the options.
+
+    A default of ``None`` means that the block chooses. In text the names are separated by commas.
+    """
+    types, parse, accepts, legal = _optional(
+        default,
+        (tuple, list, set, frozenset),
+        lambda text: tuple(text.split(",")),
+        lambda value: len(value) >= least and all(name in options for name in value) and len(set(value)) == len(value),
+        f"different names out of {', '.join(options)}",
+    )
+    return _declare(
+        default,
+        Kind(
+            types,
+            accepts,
+            legal,
+            parse,
+            doc,
+            "names",
+            lambda value: None if value is None else tuple(name for name in options if name in value),
+        ),
+    )
+
+
 def odd_or(default, word, *, high, doc):
     """An odd integer in [1, high], or the given word; a default of ``None`` means that the block chooses."""
 
@@ -106,7 +134,9 @@ class Parameters:
 
     def __post_init__(self):
         for item in fields(self):
-            self.check_value(item.name, getattr(self, item.name))
+            value = getattr(self, item.name)
+            self.check_value(item.name, value)
+            object.__setattr__(self, item.name, kind_of(item).normal(value))
         self.check()
 
     @classmethod

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from golden.arith.floats import decode, round_pack
+from golden.arith.floats import check_words, decode, round_pack
 from golden.spec.formats import FP16, FP32
-from golden.spec.mixed_precision import GROUP, KEY_OFFSET
+from golden.spec.mixed_precision import GROUP, KEY_OFFSET, MAX_SLICES
+from golden.spec.mixed_precision_array import ArrayParameters
 from golden.units.quantizer_unit import slices
 
 __all__ = ["Schedule", "accumulate", "final_exponent", "multiply", "schedule", "tile_sums"]
@@ -44,17 +45,38 @@ def schedule(entries):
     return Schedule(groups.astype(np.int64), sizes, entries.shift[groups.astype(np.int64)])
 
 
+def _check_tile(quantised, entries, weights):
+    """Refuse tiles and weights that no array takes."""
+    weights = np.asarray(weights)
+    n_channels, n_rows = np.shape(quantised.value)
+    if weights.dtype.kind not in "iu":
+        raise TypeError(f"weights must be integers, not {weights.dtype}")
+    if weights.ndim != 2 or len(weights) != n_channels:
+        raise ValueError(f"weights must have {n_channels} rows, one a channel, not shape {weights.shape}")
+    if weights.size and not (-128 <= weights.min() and weights.max() <= 127):
+        wrong = weights.min() if weights.min() < -128 else weights.max()
+        raise ValueError(f"weights must be from -128 to 127, not {wrong}")
+    levels = 1 + (int(entries.key.max()) - KEY_OFFSET if len(entries.key) else 0)
+    ArrayParameters(n_rows=n_rows, n_columns=1, n_channels=n_channels, n_levels=max(1, levels))
+    if np.any(np.diff(entries.key) < 0):
+        raise ValueError("entries must be in the order of rising keys")
+    if np.any(quantised.n_slices > MAX_SLICES):
+        raise ValueError(f"n_slices must be at most {MAX_SLICES}, not {quantised.n_slices.max()}")
+
+
 def tile_sums(quantised, entries, weights):
     """Sums [G, columns] of a tile under ``weights`` [channels, columns] (INT8), in units of the last key; int64."""
+    _check_tile(quantised, entries, weights)
     codes = slices(quantised)
     sums = np.zeros((codes.shape[-1], np.shape(weights)[1]), np.int64)
-    weights = np.asarray(weights, np.int64)
-    plan = schedule(entries)
-    for first, size, shift in zip(plan.groups, plan.sizes, plan.shifts, strict=True):
-        chosen = slice(first, first + size)
+    weights = np.asarray(weights, np.float64)  # sums of at most 32 bits: exact, and much faster than integers
+    starts = np.flatnonzero(np.diff(entries.key, prepend=-1))
+    for first, last in zip(starts, np.append(starts[1:], len(entries.key))[: len(starts)], strict=True):
+        chosen = slice(first, last)  # all groups of one key
         digits = codes[entries.vector[chosen], entries.slice_index[chosen]]
         digits = np.where(entries.is_top[chosen, None] & (digits >= 2), digits - 4, digits)
-        sums = (sums << shift) + digits.T @ weights[entries.vector[chosen]]
+        products = digits.T.astype(np.float64) @ weights[entries.vector[chosen]]
+        sums = (sums << entries.shift[first]) + products.astype(np.int64)
     return sums
 
 
@@ -71,6 +93,8 @@ def accumulate(outputs, sums, exponent, weight_scales):
     ``outputs + sums * weight_scales / 2**exponent``, where ``weight_scales`` are FP16 words, one a column; the product
     is rounded once to FP32, then the sum once, ties to even.
     """
+    check_words("weight_scales", weight_scales, FP16.width)
+    check_words("outputs", outputs, FP32.width)
     scale = decode(FP16, weight_scales)
     product = round_pack(
         FP32,

@@ -1,4 +1,4 @@
-"""The quantiser of DSTAR's mixed-precision differences (FMDQ) , bit-exact: scale, precision, slices, sorted entries.
+"""The quantiser of DSTAR's mixed-precision differences (FMDQ), bit-exact: scale, precision, slices, sorted entries.
 
 Defines ``quantizer_unit``. A tile is a sequence of vectors, one a channel, of G FP16 differences each.
 """
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from golden.arith.floats import bit_length, decode, round_pack
+from golden.arith.floats import bit_length, check_words, decode, round_pack
 from golden.spec.formats import FP16
 from golden.spec.mixed_precision import CEILINGS, FINEST_EXPONENTS, KEY_OFFSET, MAX_SLICES
 
@@ -44,6 +44,7 @@ def quantise(words, *, threshold, finest_exponent, n_levels, full_precision=Fals
     even, clipped to 127 in magnitude; then as many slices are used as the largest of them needs.
     """
     _check(threshold, finest_exponent, n_levels)
+    check_words("words", words, FP16.width)
     words = np.asarray(words, np.uint16)
     number = decode(FP16, words)
     error = np.asarray((number.is_nan | number.is_inf).any(axis=-1))

@@ -1,29 +1,38 @@
 """Bit-exact model of the vector unit: executes arrays of commands on engines with banks."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from golden.arith.accumulator import Accumulator, Sums
 from golden.arith.elementwise import ELEMENTWISE_OPS, elementwise
 from golden.arith.floats import check_words, decode, round_pack, word_type
-from golden.arith.functions import exponential, gelu, reciprocal, reciprocal_root
+from golden.arith.functions import exponential, gelu, reciprocal, reciprocal_root, silu
 from golden.spec.formats import FP32
-from golden.spec.vector_operations import OPERATION_WIDTH, SCOPE_WIDTH, Scope, VectorOp
+from golden.spec.vector_operations import (
+    ACCUMULATING_OPS,
+    ADDING_OPS,
+    BANK_OPS,
+    OPERATION_WIDTH,
+    SCOPE_WIDTH,
+    Scope,
+    VectorOp,
+)
 from golden.spec.vector_unit import VectorUnitParameters
 
-__all__ = ["Commands", "Results", "VectorUnit"]
+__all__ = ["ACCUMULATING_OPS", "ADDING_OPS", "BANK_OPS", "FUNCTIONS", "Commands", "Results", "VectorUnit"]
 
 
-ADDING_OPS = (VectorOp.SUM, VectorOp.SUM_SQUARES, VectorOp.SPMM)
-ACCUMULATING_OPS = (*ADDING_OPS, VectorOp.MAXIMUM)
+_NONE = next(code for code in range(1 << OPERATION_WIDTH) if code not in list(VectorOp))
+"""A code without an operation."""
+
 FUNCTIONS = {
     VectorOp.EXP: exponential,
     VectorOp.RECIPROCAL: reciprocal,
     VectorOp.RSQRT: reciprocal_root,
     VectorOp.GELU: gelu,
+    VectorOp.SILU: silu,
 }
-BANK_OPS = (VectorOp.WRITE_BANK, VectorOp.READ_BANK, VectorOp.SPMM)
 
 
 @dataclass
@@ -76,8 +85,8 @@ class Results:
 
     command: np.ndarray  # [n_results], the command that gave the result
     values: np.ndarray  # uint32 [n_results, n_engines, n_lanes]
-    single: np.ndarray  # uint32 [n_results, max(n_engines, n_lanes)], totals as FP32
-    rounded: np.ndarray  # uint16 [n_results, max(n_engines, n_lanes)], totals in the format
+    single: np.ndarray  # uint32 [n_results, n_totals], totals as FP32
+    rounded: np.ndarray  # uint16 [n_results, n_totals], totals in the format
 
 
 def _starts(first, last):
@@ -118,11 +127,16 @@ class VectorUnit(VectorUnitParameters):
         command with `last`: LANES in entry l < n_lanes, ENGINE in entry v < n_engines, ALL in entry 0; the other
         entries are 0. LANES and ENGINE use Accumulator.align once; ALL aligns the engines' totals once more, without
         new guard bits.
+
+        A command with an operation that is not among `operations` gives a result of zeros, a scope that is not among
+        `scopes` no totals; where there is one scope only, accumulating commands must have it. Results that no operation
+        gives have no entries: values then is [n, 0, 0], single and rounded are [n, 0].
         """
         width = self.float_format.width
         for name, bits in (("operation", OPERATION_WIDTH), ("scope", SCOPE_WIDTH), *((name, width) for name in "abc")):
             check_words(name, getattr(commands, name), bits)
         banks = self.empty_banks() if banks is None else banks
+        commands = self._present_only(commands)
         operation = np.asarray(commands.operation)
         rows = self._move(commands, banks)
         accumulates = np.isin(operation, ACCUMULATING_OPS)
@@ -131,9 +145,9 @@ class VectorUnit(VectorUnitParameters):
         n_results = int(gives_result.sum())
         results = Results(
             np.flatnonzero(gives_result),
-            np.zeros((n_results, self.n_engines, self.n_lanes), np.uint32),
-            np.zeros((n_results, self.n_totals), np.uint32),
-            np.zeros((n_results, self.n_totals), np.uint16),
+            np.zeros((n_results, self.n_engines, self.n_lanes) if self.gives_values else (n_results, 0, 0), np.uint32),
+            np.zeros((n_results, self.n_totals * ("single" in self.total_forms)), np.uint32),
+            np.zeros((n_results, self.n_totals * ("rounded" in self.total_forms)), np.uint16),
         )
         fmt = self.float_format
         for code in np.unique(operation):
@@ -156,9 +170,22 @@ class VectorUnit(VectorUnitParameters):
             if not len(ends):
                 continue
             single, rounded = totals(part, rows[chosen], np.flatnonzero(starts), (np.cumsum(starts) - 1)[ends], ends)
-            results.single[place[chosen][ends]] = single
-            results.rounded[place[chosen][ends]] = rounded
+            for form, words in (("single", single), ("rounded", rounded)):
+                if form in self.total_forms:
+                    getattr(results, form)[place[chosen][ends]] = words
         return results
+
+    def _present_only(self, commands):
+        """The commands with a code without an operation where theirs does not exist."""
+        operation = np.asarray(commands.operation)
+        commands = replace(commands, operation=np.where(np.isin(operation, self.present(VectorOp)), operation, _NONE))
+        if len(self.total_scopes) == 1:
+            scope = Scope[self.total_scopes[0].upper()]
+            others = np.isin(commands.operation, ACCUMULATING_OPS) & (np.minimum(commands.scope, Scope.ALL) != scope)
+            if others.any():
+                wrong = np.asarray(commands.scope)[others][0]
+                raise ValueError(f"scope must be {int(scope)} ({scope.name}), the only one of the unit, not {wrong}")
+        return commands
 
     def _move(self, commands, banks):
         """Execute WRITE_BANK and return the bank rows that the other commands read, [n, n_engines, n_lanes]."""
@@ -198,9 +225,9 @@ class VectorUnit(VectorUnitParameters):
         takes_part = self._takes_part(commands) & (inside | ~spmm)
         terms = self.accumulator.products(np.where(takes_part, left, 0), np.where(takes_part, right, 0))
         sums = self.accumulator.accumulate(terms, starts)
-        return self.totals(Sums(*(field[runs] for field in sums)), np.asarray(commands.scope)[ends])
+        return self.reduced(Sums(*(field[runs] for field in sums)), np.asarray(commands.scope)[ends])
 
-    def totals(self, sums, scope):
+    def reduced(self, sums, scope):
         """Reduce accumulators [n, n_engines, n_lanes] over the scope of each, and round: `(single, rounded)`."""
         lanes = self.accumulator.align(sums, 1)
         engines = self.accumulator.align(sums, 2)
@@ -213,8 +240,13 @@ class VectorUnit(VectorUnitParameters):
     def _by_scope(self, parts, scope):
         lanes, engines, everything = parts
         total = np.zeros((len(scope), self.n_totals), lanes.dtype)
-        for code, words in ((scope == Scope.LANES, lanes), (scope == Scope.ENGINE, engines), (scope > 1, everything)):
-            total[code, : words.shape[1]] = words[code]
+        for code, name, words in (
+            (scope == Scope.LANES, "lanes", lanes),
+            (scope == Scope.ENGINE, "engine", engines),
+            (scope > 1, "all", everything),
+        ):
+            if name in self.total_scopes:
+                total[code, : words.shape[1]] = words[code]
         return total
 
     def _maxima(self, commands, rows, starts, runs, ends):

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.spec.formats import FP32, OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice
-from hw.arith.fused_layouts import FusedParameters, operand_layout
+from hw.arith.fused_layouts import FusedParameters, exact_product_layout, operand_layout
 from hw.arith.fused_stages import FusedProduct, FusedRound, FusedSum
 from hw.lib.block import Block
 from hw.lib.formats import float_layout
@@ -31,24 +31,26 @@ class FusedDatapath(Block):
         "c": "addend",
         "product_zero": "whether a or b is zero; may be left out where c's exponent is known to be no larger",
         "widen": "with wide: give the result as an FP32 word; it must be exact",
-        "absolute": "with wide: clear the sign of the result",
+        "absolute": "with clears_sign: clear the sign of the result",
         "result": "the word, canonical NaN for every NaN; with wide zeros above it, or an FP32 word",
+        "product": "with gives_product, one advance after the operands: see exact_product_layout",
     }
     latency = 3
+    product_latency = 1
 
     @staticmethod
     def members(p):
         fmt = float_format(p.format)
         operand = operand_layout(fmt)
-        options = {"widen": In(1), "absolute": In(1)} if p.wide else {}
         return {
             "advance": In(1),
             "a": In(operand),
             "b": In(operand),
             "c": In(operand),
             "product_zero": In(1),
-            **options,
+            **{name: In(1) for name in p.options},
             "result": Out(FP32.width if p.wide else fmt.width),
+            **({"product": Out(exact_product_layout(fmt))} if p.gives_product else {}),
         }
 
     def circuit(self):
@@ -58,9 +60,14 @@ class FusedDatapath(Block):
         m.submodules.product = product = FusedProduct(**options)
         m.submodules.sum = total = FusedSum(**options)
         m.submodules.round = rounding = FusedRound(**options)
-        names = ["a", "b", "c", "product_zero"] + (["widen", "absolute"] if self.wide else [])
+        names = ["a", "b", "c", "product_zero", *self.parameters.options]
         m.d.comb += [getattr(product, name).eq(getattr(self, name)) for name in names]
         m.d.comb += total.product.eq(pipe.register(product.product, name="stage_1"))
+        if self.gives_product:
+            m.d.comb += [
+                self.product.magnitude.eq(total.magnitude),
+                *(self.product[name].eq(total.product[name]) for name in ("sign", "is_nan", "is_inf")),
+            ]
         m.d.comb += rounding.total.eq(pipe.register(total.total, name="stage_2"))
         m.d.comb += self.result.eq(pipe.register(rounding.result, name="stage_3"))
         return m

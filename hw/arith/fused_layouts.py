@@ -12,6 +12,7 @@ __all__ = [
     "GROUP",
     "FusedParameters",
     "operand_layout",
+    "exact_product_layout",
     "product_layout",
     "sum_layout",
     "control_fields",
@@ -26,7 +27,16 @@ GROUP = 8
 @dataclass(frozen=True, kw_only=True)
 class FusedParameters(Parameters):
     format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the operands")
-    wide: bool = flag(False, doc="whether results may be FP32 words and may have their signs cleared")
+    wide: bool = flag(False, doc="whether results may be FP32 words, and operands parts of them")
+    clears_sign: bool = flag(False, doc="whether results may have their signs cleared")
+    gives_product: bool = flag(
+        False, doc="whether the exact product is an output, where the addend is a zero of its sign"
+    )
+
+    @property
+    def options(self):
+        """Names of the control inputs."""
+        return ("widen",) * self.wide + ("absolute",) * self.clears_sign
 
 
 def operand_layout(fmt):
@@ -37,6 +47,11 @@ def operand_layout(fmt):
     return data.StructLayout(
         {"fraction": fmt.fraction_width, "hidden": 1, "exponent": signed(fmt.exponent_width + 2), "sign": 1}
     )
+
+
+def exact_product_layout(fmt):
+    """A product's significand of 2 * precision bits, its sign, and whether it is NaN or infinite."""
+    return data.StructLayout({"magnitude": 2 * fmt.precision, "sign": 1, "is_nan": 1, "is_inf": 1})
 
 
 def window_width(fmt):
@@ -72,7 +87,7 @@ def product_layout(parameters):
             "sign": 1,  # of the product, or of a special
             "subtract": 1,
             **control_fields(parameters),
-            **({"absolute": 1} if parameters.wide else {}),
+            **({"absolute": 1} if parameters.clears_sign else {}),
         }
     )
 

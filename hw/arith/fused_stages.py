@@ -47,13 +47,12 @@ class FusedProduct(Block):
     @staticmethod
     def members(p):
         operand = operand_layout(float_format(p.format))
-        options = {"widen": In(1), "absolute": In(1)} if p.wide else {}
         return {
             "a": In(operand),
             "b": In(operand),
             "c": In(operand),
             "product_zero": In(1),
-            **options,
+            **{name: In(1) for name in p.options},
             "product": Out(product_layout(p)),
         }
 
@@ -90,8 +89,7 @@ class FusedProduct(Block):
             self.product.lost.eq(lost.any()),
         ]
         self._specials(m, product_sign, subtract)
-        if self.wide:
-            m.d.comb += [self.product.widen.eq(self.widen), self.product.absolute.eq(self.absolute)]
+        m.d.comb += [self.product[name].eq(getattr(self, name)) for name in self.parameters.options]
         return m
 
     def _at_least(self, m, amount, thresholds):
@@ -154,11 +152,13 @@ class FusedSum(Block):
     members_doc = {
         "product": "from FusedProduct",
         "total": "significand with at most 7 leading zeros, unless limited or zero",
+        "magnitude": "the product's significand, where the addend is a zero of the product's sign",
     }
 
     @staticmethod
     def members(p):
-        return {"product": In(product_layout(p)), "total": Out(sum_layout(p))}
+        magnitude = {"magnitude": Out(2 * float_format(p.format).precision)} if p.gives_product else {}
+        return {"product": In(product_layout(p)), "total": Out(sum_layout(p)), **magnitude}
 
     def circuit(self):
         m = Module()
@@ -172,6 +172,8 @@ class FusedSum(Block):
             adder.subtract.eq(product.subtract),
             adder.lost.eq(product.lost),
         ]
+        if self.gives_product:
+            m.d.comb += self.magnitude.eq(adder.magnitude[2:])
         # Groups count from the left. The first group with a one, or with the limit, is moved to the left end.
         n_bits = len(total.significand)
         padded = Cat(Const(0, max(n_bits, 2 * GROUP) + GROUP * count - window), adder.magnitude)
@@ -198,7 +200,7 @@ class FusedSum(Block):
         ]
         # An exact zero is positive unless both addends were negative.
         sign = Mux(product.subtract, (product.sign ^ adder.negative) & nonzero.any(), product.sign)
-        m.d.comb += total.sign.eq(sign & ~product.absolute if self.wide else sign)
+        m.d.comb += total.sign.eq(sign & ~product.absolute if self.clears_sign else sign)
         m.d.comb += [total[name].eq(product[name]) for name in control_fields(self.parameters)]
         return m
 

@@ -6,7 +6,7 @@ from tqdm import tqdm
 
 from hw.cli.arguments import ALL, EVERYTHING
 from hw.cli.verify import verify
-from hw.emit.emission import MEMORY_BODIES
+from hw.emit.emission import MEMORY_BODIES, TARGETS
 from hw.emit.package import emit_package, write_files
 from hw.emit.reserved import why_no_module
 from hw.lib.errors import UsageError
@@ -35,6 +35,9 @@ def add_arguments(parser):
     parser.add_argument(
         "--memory", metavar="|".join(MEMORY_BODIES), default="model", help="memories: inferable, or black boxes"
     )
+    parser.add_argument(
+        "--target", metavar="|".join(TARGETS), default="asic", help="fpga: multiplications that become DSP blocks"
+    )
 
 
 def run(options, blocks):
@@ -48,7 +51,7 @@ def run(options, blocks):
                 bar.set_description(stage)
                 bar.update()
 
-            package = emit_package(blocks, options.memory, progress, prefix=options.prefix)
+            package = emit_package(blocks, options.memory, progress, options.target, options.prefix)
     except ValueError as error:
         raise UsageError(str(error)) from None
     try:

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Shape, Value
+from amaranth.hdl import Const, Shape, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In
 
@@ -62,11 +62,11 @@ def summary(component):
 
 
 def flat_ports(component):
-    """The ports as Verilog sees them: ``{name: (direction, value)}``, zero-width ports left out."""
+    """The ports as Verilog sees them: ``{name: (direction, value)}``, without zero-width and constant ones."""
     ports = {}
     for path, member, value in component.signature.flatten(component):
         value = Value.cast(value)
-        if len(value):
+        if len(value) and not isinstance(value, Const):
             ports[port_name(path)] = ("input" if member.flow is In else "output", value)
     return ports
 

@@ -90,13 +90,16 @@ class Block(wiring.Component):
         """A Verilog module name that no other configuration of any block has: the class and its parameter values.
 
         A parameter that a block may choose itself (its default is None) is told by the initials of its name, since it
-        may be absent. What is too long ends in a digest of all parameters.
+        may be absent. A set of names is told where it is not the default. What is too long ends in a digest of all
+        parameters.
         """
         words = [self.base_name]
         for name, item in self.Parameters.__dataclass_fields__.items():
             value = getattr(self.parameters, name)
             if isinstance(value, bool):
                 words += [name] if value else []
+            elif isinstance(value, tuple):
+                words += [] if value == item.default else value or ["none"]
             elif value is not None:
                 tag = "".join(word[0] for word in name.split("_")) if item.default is None else ""
                 words.append(tag + re.sub(r"\W", "_", str(value)))

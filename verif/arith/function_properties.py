@@ -8,6 +8,7 @@ from hw.arith.exponential import Exponential
 from hw.arith.gelu import Gelu
 from hw.arith.reciprocal import Reciprocal
 from hw.arith.reciprocal_root import ReciprocalRoot
+from hw.arith.silu import Silu
 from verif.formal.lockstep import lock_step
 from verif.formal.properties import Property
 
@@ -16,6 +17,7 @@ _MODELS = {
     Reciprocal: functions.reciprocal,
     ReciprocalRoot: functions.reciprocal_root,
     Gelu: functions.gelu,
+    Silu: functions.silu,
 }
 
 

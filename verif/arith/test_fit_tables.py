@@ -26,6 +26,7 @@ def test_what_is_read_equals_what_is_fitted(fmt):
     assert functions.reciprocal_table(fmt) == FITS[f"reciprocal_{fmt.name}"]()
     assert functions.reciprocal_root_table(fmt) == FITS[f"reciprocal_root_{fmt.name}"]()
     assert functions.gelu_tables(fmt) == FITS[f"gelu_{fmt.name}"]()
+    assert functions.silu_tables(fmt) == FITS[f"silu_{fmt.name}"]()
 
 
 def test_tables_of_the_row_units():

@@ -11,6 +11,7 @@ from hw.arith.exponential import Exponential
 from hw.arith.gelu import Gelu
 from hw.arith.reciprocal import Reciprocal
 from hw.arith.reciprocal_root import ReciprocalRoot
+from hw.arith.silu import Silu
 from hw.emit.package import build_package
 from verif.bench.lockstep import run_lockstep
 from verif.campaigns import lint
@@ -23,6 +24,7 @@ UNITS = {
     Reciprocal: functions.reciprocal,
     ReciprocalRoot: functions.reciprocal_root,
     Gelu: functions.gelu,
+    Silu: functions.silu,
 }
 
 

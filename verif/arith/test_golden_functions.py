@@ -6,9 +6,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from golden.arith import function_tables, gelu_tables
+from golden.arith import function_tables, gelu_tables, silu_tables
 from golden.arith.floats import bit_length, is_nan, to_float64, word_type
-from golden.arith.functions import exponential, gelu, reciprocal, reciprocal_root
+from golden.arith.functions import exponential, gelu, reciprocal, reciprocal_root, silu
 from golden.arith.lines import evaluate
 from golden.spec import functions
 from golden.spec.formats import BF16, FP16
@@ -196,6 +196,64 @@ def test_gelu_fits_have_the_errors_that_they_state(fmt):
     assert tables.tail[-1] > 0 and list(tables.tail) == sorted(tables.tail, reverse=True)
 
 
+def exact_silu(x):
+    """x / (1 + exp(-x)), to a few units of 2**-52; below 0 as x * exp(x) / (1 + exp(x)), which does not overflow."""
+    grown = np.exp(-np.abs(x))
+    return x * np.where(x < 0, grown, 1) / (1 + grown)
+
+
+@FORMATS
+def test_silu_error(fmt):
+    chosen = finite(fmt, WORDS)
+    x = to_float64(fmt, WORDS[chosen])
+    exact = exact_silu(x)
+    error = np.abs(values(fmt, silu(WORDS[chosen], fmt)) - exact)
+    ulps = error / last_place(fmt, exact)
+    share = error / np.maximum(2 * last_place(fmt, exact), 2.0**-15)
+    print(
+        f"{fmt.name}: {len(x)} arguments, at most {share.max():.4f} of what is allowed, at {x[share.argmax()]}, "
+        f"{ulps[x > 0].max():.4f} ulp above 0, {ulps[(x < 0) & (x > -4)].max():.4f} from -4 on"
+    )
+    assert len(x) > 60000 and share.max() <= 1
+    # Better than asked for: relative precision for small numbers, although their errors would not count.
+    assert ulps[x > -4].max() <= 2 and ulps[x > 0].max() <= 1
+
+
+@FORMATS
+def test_silu_specials_and_signs(fmt):
+    points = {
+        0: 0,
+        fmt.sign_bit: fmt.sign_bit,
+        fmt.infinity: fmt.infinity,
+        fmt.infinity | fmt.sign_bit: fmt.sign_bit,
+        fmt.infinity - 1: fmt.infinity - 1,
+        (fmt.infinity - 1) | fmt.sign_bit: fmt.sign_bit,
+        2: 1,
+        2 | fmt.sign_bit: 1 | fmt.sign_bit,
+    }
+    assert silu(np.array(list(points)), fmt).tolist() == list(points.values())
+    numbers = WORDS[~is_nan(fmt, WORDS)]
+    assert np.array_equal(silu(numbers, fmt) & fmt.sign_bit, numbers & fmt.sign_bit)
+    large = numbers[np.abs(to_float64(fmt, numbers)) >= 16]
+    assert np.array_equal(silu(large, fmt), np.where(large & fmt.sign_bit, fmt.sign_bit, large))
+
+
+@FORMATS
+def test_silu_fits_have_the_errors_that_they_state(fmt):
+    tables = functions.silu_tables(fmt)
+    half = 2.0 ** -(functions.GELU_FRACTION + 1)
+    for e, table in enumerate((*tables.even, *tables.rest), start=1 - functions.GELU_OCTAVES):
+        argument = np.arange(1 << table.argument_width)
+        a = (1 + argument / (1 << table.argument_width)) * 2.0**e
+        rest = -exact_silu(-a) / 2.0 ** min(e, 1)
+        exact = rest if e >= 1 else a / 2.0 ** (e + 1) - rest
+        distance = np.abs(evaluate(table, argument) / 2.0**table.value_fraction - exact - half).max()
+        assert distance == pytest.approx(float(table.error), rel=1e-6)
+        assert table.falling == (e >= 1) and table.fraction_width == functions.GELU_FRACTION
+    assert len(silu_tables.report().splitlines()) == 2 * (functions.GELU_OCTAVES + functions.SILU_OCTAVES + 1)
+    assert float(silu_tables.sigmoid(Decimal("0.75"))) == pytest.approx(1 / (1 + math.exp(-0.75)), rel=1e-14)
+
+
 def test_normal_distribution():
     for value in ("0", "0.001", "0.75", "1.5", "4.5"):
         expected = math.erf(float(value) / math.sqrt(2)) / 2
@@ -203,7 +261,7 @@ def test_normal_distribution():
 
 
 @FORMATS
-@pytest.mark.parametrize("function", [exponential, reciprocal, reciprocal_root, gelu])
+@pytest.mark.parametrize("function", [exponential, reciprocal, reciprocal_root, gelu, silu])
 def test_nans_become_canonical_and_numbers_stay_numbers(function, fmt):
     result, nans = function(WORDS, fmt), is_nan(fmt, WORDS)
     assert nans.sum() > 100 and np.all(result[nans] == fmt.nan)

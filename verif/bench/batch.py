@@ -21,7 +21,8 @@ class Batch:
     (by default all). ``causes`` maps an output stream to (input stream, index of the input beat behind each output
     beat): where nothing stalls, each result must be valid exactly ``block.latency`` clocks after that beat was
     accepted, ``None`` for beats with no fixed time (by default beat for beat where there is one input, one output and
-    a result for every beat). ``after``
+    a result for every beat); ``latencies`` says after how many clocks instead, a number for each result of an output.
+    ``after``
     maps an input stream to another one that must have been taken completely before it begins. ``gapless`` names the
     outputs whose beats must come in successive clocks where nothing stalls and no input idles.
     """
@@ -32,6 +33,7 @@ class Batch:
     statics: dict[str, int] = field(default_factory=dict)
     full_rate: tuple[str, ...] | None = None
     causes: dict[str, tuple[str, list[int]]] | None = None
+    latencies: dict[str, list[int]] = field(default_factory=dict)
     after: dict[str, tuple[str, ...]] = field(default_factory=dict)
     gapless: tuple[str, ...] = ()
 

@@ -135,9 +135,10 @@ class StreamMonitor:
         self.name, self._report, self._read = name, report, read
         self._payload = getattr(dut, f"{name}__payload", None)
         self._valid = getattr(dut, f"{name}__valid")
-        self._ready = getattr(dut, f"{name}__ready")
+        self._ready = getattr(dut, f"{name}__ready", None)  # absent where every beat must be taken
         self._begin(None)
-        self._ready.value = 0
+        if self._ready is not None:
+            self._ready.value = 0
 
     def _begin(self, stall):
         self._stall = stall
@@ -155,8 +156,9 @@ class StreamMonitor:
         return self._waiting is not None
 
     def drive(self, cycle):
-        self._is_ready = self._stall is None or not self._stall.stalls()
-        self._ready.value = int(self._is_ready)
+        self._is_ready = self._ready is None or self._stall is None or not self._stall.stalls()
+        if self._ready is not None:
+            self._ready.value = int(self._is_ready)
 
     def sample(self, cycle):
         """True if a beat moves at the coming edge."""

@@ -140,7 +140,6 @@ class Testbench:
 
     def _check_timing(self, batch):
         """Without stalls: one beat an interval accepted, every result exactly after the latency."""
-        latency = self.bench.block.latency
         by_name = {end.name: end for end in self.clock.endpoints}
         for source in self.sources:
             if source.name in batch.full_rate and source.waits:
@@ -153,7 +152,8 @@ class Testbench:
             seen, taken = by_name[name].seen_at, by_name[cause].taken_at
             if len(seen) != len(beats):
                 continue  # reported as beats missing or too many
-            for index, beat in enumerate(beats):
+            latencies = batch.latencies.get(name) or [self.bench.block.latency] * len(beats)
+            for index, (beat, latency) in enumerate(zip(beats, latencies, strict=True)):
                 if beat is not None and seen[index] != taken[beat] + latency:
                     off = seen[index] - taken[beat]
                     self.report(f"{name}: beat {index} came after {off} clocks, the stated latency is {latency}")

@@ -1,5 +1,6 @@
 """``python -m hw verilog`` and ``make verilog``: which blocks, into which folder, and words that would be ignored."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -55,6 +56,17 @@ def test_each_package_has_a_folder_of_its_own(emit):
     }
 
 
+def test_targets(emit):
+    """For an FPGA products stay multiplications, which become DSP blocks."""
+    for target in ("asic", "fpga"):
+        emit("dot_product_unit", "-p", "n_lanes=1", "-o", target, "--target", target)
+        assert json.loads(Path(target, "manifest.json").read_text())["target"] == target
+        products = re.findall(r"^[^/\n]* \* ", Path(target, "dot_product_unit.v").read_text(), re.M)
+        assert bool(products) == (target == "fpga")
+    (line,) = emit("dot_product_unit", "-p", "n_lanes=1", "--target", "gpu", code=2)
+    assert line == "error: target must be one of asic, fpga, not 'gpu'"
+
+
 def test_removed_files_are_told(emit):
     emit("bitonic_sorter", "-p", "n=2", "-o", "out")
     lines = emit("hash_bank_mapper", "-p", "n_columns=4", "n_banks=2", "-o", "out")
@@ -76,8 +88,42 @@ class TestMake:
     def test_every_variable_that_a_rule_uses_is_legal(self):
         text = (PROJECT / "Makefile").read_text()
         legal = set(re.search(r"^VARIABLES := (.*)$", text, re.M)[1].split())
-        assert set(re.findall(r"\$\(if \$\((\w+)\)", text)) - {"UNKNOWN"} <= legal
+        assert set(re.findall(r"\$\(if \$\((\w+)\)", text)) - {"UNKNOWN", "UNREAD"} <= legal
         assert set(re.findall(r"^(\w+) +\?=", text, re.M)) <= legal
+
+    @pytest.mark.parametrize(
+        "words, unread",
+        [
+            (["test", "UNIT=bitonic_sorter"], "UNIT"),
+            (["test-core", "CONFIG=tiny"], "CONFIG"),
+            (["formal", "SIM=icarus"], "SIM"),
+            (["verilog", "LIBERTY=x.lib"], "LIBERTY"),
+            (["NAME=top"], "NAME"),
+        ],
+    )
+    def test_variables_that_a_target_would_ignore(self, words, unread):
+        result = make("-n", *words)
+        assert result.returncode == 2 and not result.stdout.count("python")
+        (line,) = [line for line in result.stderr.splitlines() if "***" in line]
+        goal = words[0] if len(words) > 1 else "help"
+        assert f"make {goal} does not read {unread}; it reads " in line
+
+    def test_targets_together_read_what_each_reads(self):
+        assert make("-n", "verilog", "test", "UNIT=bitonic_sorter", "SIM=icarus").returncode == 0
+
+    def test_the_variables_of_each_target_are_those_of_its_rule(self):
+        text = (PROJECT / "Makefile").read_text().replace("$(BLOCK)", "$(UNIT) $(CONFIG) $(PARAMS)")
+        legal = set(re.search(r"^VARIABLES := (.*)$", text, re.M)[1].split())
+        reads = {goal: set(words.split()) for goal, words in re.findall(r"^READS_([\w-]+) := (.*)$", text, re.M)}
+        in_rules = {}
+        for goal, rule in re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)*)", text, re.M):
+            in_rules[goal] = legal & set(re.findall(r"\$\((\w+)\)", rule))
+        # These reach the tools through the environment.
+        through = {"SIM", "SEED", "TESTFLOAT", "WORKLOAD", "LIBERTY"}
+        assert set(reads) <= set(in_rules)
+        for goal, used in in_rules.items():
+            assert used <= reads.get(goal, set()), goal
+            assert reads.get(goal, set()) - {"$(TESTS)"} - used <= through, goal
 
     def test_help_says_which_blocks_all_is(self):
         result = make("help")

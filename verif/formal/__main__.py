@@ -52,6 +52,9 @@ def main():
         for prop in properties:
             print(f"{prop.name} [{prop.block.__name__}: {table.sizes_text(prop.sizes)}; {prop.engine}]")
         return 0
+    if not properties:  # of the units that are named, each has some
+        print(f"formal: no property of {', '.join(options.units)} is in the quick tier: leave out --quick")
+        return 0
     try:
         folder = Path(options.folder).resolve()
         folder.mkdir(parents=True, exist_ok=True)

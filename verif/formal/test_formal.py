@@ -123,6 +123,12 @@ def test_command_line(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.argv", ["formal", "--quick", "--table", "x.md"])
     with pytest.raises(SystemExit, match="2"):
         command.main()
+    without = {prop.unit for prop in registry.properties()} - {prop.unit for prop in registry.properties(quick=True)}
+    for unit in without:
+        monkeypatch.setattr("sys.argv", ["formal", "--quick", unit, "-o", str(tmp_path / "none")])
+        assert command.main() == 0
+        assert capsys.readouterr().out == f"formal: no property of {unit} is in the quick tier: leave out --quick\n"
+    assert without and not (tmp_path / "none").exists()
     monkeypatch.setattr("sys.argv", ["formal", "--list", "memory", "-o", str(tmp_path)])
     assert command.main() == 0
     assert capsys.readouterr().out.count("memory: ") == len(registry.properties(("memory",)))

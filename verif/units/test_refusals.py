@@ -5,7 +5,7 @@ import pytest
 
 from golden.arith.accumulator import Accumulator
 from golden.arith.elementwise import elementwise, fused_multiply_add
-from golden.arith.functions import exponential, gelu, reciprocal, reciprocal_root
+from golden.arith.functions import exponential, gelu, reciprocal, reciprocal_root, silu
 from golden.spec.formats import FP32
 from golden.spec.vector_operations import VectorOp
 from golden.units.data_aligner import transpose_tiles
@@ -128,6 +128,25 @@ def test_layer_norm_refuses_what_are_no_words(values, message):
         ({"bank_depth": 0}, "bank_depth must be an integer from 1 to 16777216, not 0"),
         ({"n_engines": 64, "n_lanes": 64}, "n_lanes must be at most 20 with n_engines 64"),
         ({"align_width": 40, "max_terms": 1 << 20}, "align_width must be at most 35 with max_terms 1048576"),
+        ({"operations": ()}, "operations must be different names out of add, sub, "),
+        ({"operations": ("add", "add")}, r"to_fp16, exp, .*, not \('add', 'add'\)"),
+        ({"operations": ("divide",)}, r"operations must be different names out of .*, not \('divide',\)"),
+        ({"operations": ("spmm",)}, "operations must be write_bank together with read_bank or spmm, or none of the"),
+        ({"operations": ("add", "write_bank")}, "operations must be write_bank together with read_bank or spmm"),
+        (
+            {"scopes": ("banks",)},
+            r"scopes must be none, or different names out of lanes, engine, all, not \('banks',\)",
+        ),
+        ({"operations": ("add",), "scopes": ("all",)}, "scopes must be none without one of the operations sum, "),
+        ({"operations": ("add",), "totals": ("single",)}, "totals must be none without one of the operations sum, "),
+        ({"special_lanes": 5}, "special_lanes must be at most n_lanes=4, not 5"),
+        ({"special_lanes": 0}, "special_lanes must be none, or an integer from 1 to 128, not 0"),
+        (
+            {"operations": ("add",), "special_lanes": 1},
+            "special_lanes must be none without one of the operations exp, ",
+        ),
+        ({"operations": ("add",), "early_values": True}, "early_values must be false where all results are values"),
+        ({"operations": ("sum",), "early_values": True}, "early_values must be false where all results are values"),
     ],
 )
 def test_vector_unit(values, message):
@@ -140,14 +159,14 @@ def test_vector_unit(values, message):
             Accumulator(**values)
 
 
-@pytest.mark.parametrize("function", [exponential, reciprocal, reciprocal_root, gelu])
+@pytest.mark.parametrize("function", [exponential, reciprocal, reciprocal_root, gelu, silu])
 def test_functions_have_no_tables_for_fp32(function):
     with pytest.raises(ValueError, match="format must be one of fp16, bf16, not 'fp32'"):
         function(row(4), FP32)
 
 
 def test_functions_take_words():
-    for function in (exponential, reciprocal, reciprocal_root, gelu):
+    for function in (exponential, reciprocal, reciprocal_root, gelu, silu):
         with pytest.raises(TypeError, match="words must be integers, not float16"):
             function(np.float16([1.0]))
 
@@ -167,6 +186,32 @@ def test_commands_of_the_vector_unit(field, value, message):
     setattr(commands, field, np.full(np.shape(getattr(commands, field)), value))
     with pytest.raises((TypeError, ValueError), match=message):
         VectorUnit().execute(commands)
+
+
+def test_sets_of_names_are_kept_in_order():
+    unit = VectorUnit(operations={"mul", "add"})
+    assert unit.operations == ("add", "mul") == VectorUnit.parse({"operations": "mul,add"}).operations
+    assert VectorUnitBlock(operations=["mul", "add"]).key == VectorUnitBlock(operations=("add", "mul")).key
+    with pytest.raises(ValueError, match=r"operations must be different names out of .*, not \('mul', 'and'\)"):
+        VectorUnit.parse({"operations": "mul,and"})
+    with pytest.raises(TypeError, match="operations must be different names out of .*, not 5 of type int"):
+        VectorUnit(operations=5)
+
+
+def test_absent_operations_give_zeros_and_absent_scopes_no_totals():
+    unit = VectorUnit(operations=("mul", "sum"), scopes=("lanes", "all"), totals=("rounded",))
+    commands = Commands.empty(4, 4, 4)
+    commands.operation[:] = [VectorOp.MUL, VectorOp.ADD, VectorOp.SUM, VectorOp.SUM]
+    for name in "abc":
+        getattr(commands, name)[:] = 0x3C00
+    commands.scope[:] = [0, 0, 0, 1]
+    commands.first[:] = commands.last[:] = True
+    results = unit.execute(commands)
+    assert (results.values[0] == 0x3C00).all() and not results.values[1:].any()
+    assert (results.rounded[2] == 0x4400).all() and not results.rounded[[0, 1, 3]].any()
+    assert results.single.shape == (4, 0) and len(results.command) == 4
+    with pytest.raises(ValueError, match=r"scope must be 0 \(LANES\), the only one of the unit, not 1"):
+        VectorUnit(operations=("sum",), scopes=("lanes",)).execute(commands)
 
 
 def test_lanes_have_no_operands_in_fp32():

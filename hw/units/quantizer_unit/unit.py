@@ -31,9 +31,10 @@ class QuantizerUnit(Block):
     Each vector's beat of ``quantised`` has its values as slices of two bits, slice m of value i in bits
     ``2 * (m * n_values + i)``, of which the first ``n_slices`` are valid (none if all values are zero); ``address`` is
     that of its lowest slice in the tile, counted over the slices of all vectors. A vector with a NaN or an infinity has
-    ``error`` set and no slices. With ``reconstruct`` the beat also has the values as FP16 words. ``entry`` gives the
-    tile's slices sorted for the array, see :class:`hw.units.quantizer_unit.entry_sorter.EntrySorter`: ``shift`` is the
-    difference of keys to the entry before, ``exponent``, valid with ``last``, that of the sums. ``threshold``,
+    ``error`` set and no slices. ``level`` numbers its exponent from the smallest one of the tile. With ``reconstruct``
+    the beat also has the values as FP16 words. ``entry`` gives the tile's slices sorted for the array, see
+    :class:`hw.units.quantizer_unit.entry_sorter.EntrySorter`: ``shift`` is the difference of keys to the entry before,
+    ``exponent``, valid with ``last``, that of the sums. ``threshold``,
     ``finest_exponent`` and ``full_precision`` must not change while a tile is inside.
 
     Timing: a vector a clock, ``latency`` clocks to ``quantised``; the entries of a tile follow when all its vectors
@@ -56,6 +57,7 @@ class QuantizerUnit(Block):
         "quantised": "slices of each vector",
         "quantised.slices": "slices of 2 bits, by slice, then by value, the lowest slice first",
         "quantised.n_slices": "number of valid slices; 0 if all values are zero",
+        "quantised.level": "exponent of the scale, as finest_exponent - (n_levels - 1) + level",
         "quantised.address": "number of the lowest slice, counted over the slices of the tile",
         "quantised.channel": "as it came",
         "quantised.error": "the vector has a NaN or an infinity, and no slices",
@@ -76,6 +78,7 @@ class QuantizerUnit(Block):
         quantised = {
             "slices": data.ArrayLayout(data.ArrayLayout(SLICE_WIDTH, p.n_values), MAX_SLICES),
             "n_slices": bits_for(MAX_SLICES),
+            "level": p.level_width,
             "address": p.address_width,
             "channel": p.channel_width,
             "error": 1,
@@ -165,6 +168,7 @@ class QuantizerUnit(Block):
         m.d.comb += [
             *(result[name].eq(value) for name, value in state.items()),
             result.address.eq(address),
+            result.level.eq(level),
             *(
                 result.slices[place][index].eq(value.as_unsigned()[SLICE_WIDTH * place :][:SLICE_WIDTH])
                 for place in range(MAX_SLICES)

@@ -1,28 +1,25 @@
-"""One lane's accumulator: exact products added under a running maximum exponent, and a running maximum."""
+"""One lane's accumulator: exact products added under a running maximum exponent."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
 from golden.spec.vector_unit import GUARD_BITS
-from hw.arith.multiplier import UnsignedMultiplier
+from hw.arith.fused_layouts import exact_product_layout, operand_layout
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
-from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 from hw.units.vector_unit.aligner import BusAligner
 from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters, amount_width, clamp
-from hw.units.vector_unit.factor import Factor
-from hw.units.vector_unit.stages import SUM_STAGE
+from hw.units.vector_unit.stages import LANE_SUM_STAGE
 
 __all__ = ["LaneAccumulator"]
 
 
 class LaneAccumulator(Block):
-    """Adds products ``left * right`` without a floating-point add in the loop; see ``golden/arith/accumulator.py``.
+    """Adds exact products without a floating-point add in the loop; see ``golden/arith/accumulator.py``.
 
-    ``right`` is the command's word or the bank's row, ``left`` the same word (squares) or a factor broadcast by the
-    engine. The exponent loop runs two stages ahead of the sum, so that the sum's loop is one shift and one addition.
-    The running maximum is a key that orders words: 0 none, 1 NaN, then -Inf to +Inf.
+    The products come from the lane's multiplier, :class:`hw.arith.elementwise.ElementwiseLane`, with normalised
+    factors. The exponent loop runs two stages ahead of the sum, so that the sum's loop is one shift and one addition.
 
     Each port's documentation names its pipeline stage, see :mod:`hw.units.vector_unit.stages`.
     """
@@ -30,18 +27,13 @@ class LaneAccumulator(Block):
     Parameters = AccumulatorParameters
     members_doc = {
         "advance": "lock-step enable of the registers",
-        "word": "stage 0: the command's word",
-        "row": "stage 1: the word from the bank",
-        "from_row": "stage 1: right factor from the bank",
-        "takes_part": "stage 1: the lane is enabled; 0 adds nothing",
-        "is_square": "stage 1: the left factor is the right one",
-        "coefficient": "stage 1: the left factor otherwise",
-        "maximum_update": "stage 1: update the maximum with the word",
-        "maximum_start": "stage 1: restart the maximum",
+        "product_exponent": "stage 1: the sum of the exponents of the factors",
+        "product_is_zero": "stage 1: a factor is zero",
+        "product": "stage 2: the product",
+        "takes_part": "stage 2: the lane is enabled; 0, with a factor of zero, adds nothing",
         "update": "stage 2: add the product to the sum",
         "start": "stage 2: restart the sum",
         "bus_exponent": "stage 5: exponent code to which the sum is aligned",
-        "maximum_key": "stage 2: the maximum's key",
         "exponent": "stage 3: the sum's exponent code",
         "specials": "stage 5: specials among the terms of the sum",
         "aligned": "stage 6: the sum at that exponent",
@@ -49,93 +41,44 @@ class LaneAccumulator(Block):
 
     @staticmethod
     def members(p):
+        exponent = operand_layout(p.float_format)["exponent"].width + 1
         return {
             "advance": In(1),
-            "word": In(p.float_format.width),
-            "row": In(p.float_format.width),
-            "from_row": In(1),
+            "product_exponent": In(signed(exponent)),
+            "product_is_zero": In(1),
+            "product": In(exact_product_layout(p.float_format)),
             "takes_part": In(1),
-            "is_square": In(1),
-            "coefficient": In(p.factor_layout),
-            "maximum_update": In(1),
-            "maximum_start": In(1),
             "update": In(1),
             "start": In(1),
             "bus_exponent": In(p.exponent_width),
-            "maximum_key": Out(p.float_format.width),
             "exponent": Out(p.exponent_width),
             "specials": Out(SPECIALS),
             "aligned": Out(signed(p.aligned_width)),
         }
 
-    latency = SUM_STAGE
+    latency = LANE_SUM_STAGE + 1
 
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, advance=self.advance)
-        word = pipe.register(self.word, name="word_1")
-        self._maximum(m, pipe, word)
-        code, product, specials = self._product(m, pipe, word)
-        exponent, amounts, control = self._exponent(m, pipe, code)
-        self._sum(m, pipe, exponent, product, specials, amounts, control)
-        return m
+        # A zero must not raise the maximum.
+        code = Signal(self.parameters.exponent_width)
+        m.d.comb += code.eq(Mux(self.product_is_zero, 0, self.product_exponent + self.parameters.code_offset))
+        code = pipe.register(code, name="code_2")
 
-    def _maximum(self, m, pipe, word):
-        fmt = self.parameters.float_format
-        parts = float_layout(fmt)(word)
-        is_nan = Signal()
-        ordered = Signal(fmt.width)
-        key = Signal(fmt.width)
-        m.d.comb += [
-            is_nan.eq((parts.exponent == fmt.max_exponent) & parts.fraction.any()),
-            ordered.eq(Mux(parts.sign, ~word, word | 1 << (fmt.width - 1))),
-            key.eq(Mux(is_nan, 1, ordered) & self.takes_part.replicate(fmt.width)),
-        ]
-        largest = Signal(fmt.width, reset_less=True)
-        best = Signal(fmt.width)
-        m.d.comb += best.eq(Mux(self.maximum_start | (largest < key), key, largest))
-        with m.If(self.advance & self.maximum_update):
-            m.d.sync += largest.eq(best)
-        m.d.comb += self.maximum_key.eq(largest)
-
-    def _product(self, m, pipe, word):
-        """Stages 1 and 2: choose and normalise the factors, multiply; the product's exponent code is not registered."""
-        p = self.parameters
-        m.submodules.right_factor = factor = Factor(format=p.format)
-        m.d.comb += factor.word.eq(Mux(self.from_row, self.row, word) & self.takes_part.replicate(p.float_format.width))
-        right = pipe.register(factor.factor, name="right_2")
-        takes_part = pipe.register(self.takes_part, name="takes_part_2")
-        left = Signal(p.factor_layout)
-        m.d.comb += left.eq(Mux(self.is_square, factor.factor, self.coefficient))
-        # Each lane has a copy: one signal for all lanes would arrive too late for the product.
-        left = pipe.register(left, name="left_2")
-
-        m.submodules.product = multiplier = UnsignedMultiplier(
-            multiplicand_width=p.precision, multiplier_width=p.precision
-        )
-        m.d.comb += [multiplier.multiplicand.eq(left.significand), multiplier.multiplier.eq(right.significand)]
-        is_zero = Signal()
+        product, specials = self.product, Signal(SPECIALS)
         is_inf = Signal()
-        is_nan = Signal()
-        sign = Signal()
-        code = Signal(p.exponent_width)
-        specials = Signal(SPECIALS)
         m.d.comb += [
-            is_zero.eq(left.is_zero | right.is_zero),
-            sign.eq(left.sign ^ right.sign),
-            # A zero must not raise the maximum.
-            code.eq(Mux(is_zero, 0, left.exponent + right.exponent + 1)),
-            is_inf.eq(left.is_inf | right.is_inf),
-            is_nan.eq(left.is_nan | right.is_nan | (is_inf & is_zero)),
-            specials.nan.eq(takes_part & is_nan),
-            specials.positive_infinity.eq(takes_part & is_inf & ~sign),
-            specials.negative_infinity.eq(takes_part & is_inf & sign),
+            is_inf.eq(self.takes_part & product.is_inf),
+            specials.nan.eq(self.takes_part & product.is_nan),
+            specials.positive_infinity.eq(is_inf & ~product.sign),
+            specials.negative_infinity.eq(is_inf & product.sign),
         ]
-        product = {
-            "magnitude": pipe.register(multiplier.product, name="magnitude_3"),
-            "sign": pipe.register(sign, name="sign_3"),
-        }
-        return code, product, pipe.register(specials, name="specials_4", stages=2)
+        specials = pipe.register(specials, name="specials_4", stages=2)
+        term = {name: pipe.register(product[name], name=f"{name}_3") for name in ("magnitude", "sign")}
+        exponent, amounts, control = self._exponent(m, pipe, code)
+        self._sum(m, pipe, exponent, term, specials, amounts, control)
+        return m
 
     def _exponent(self, m, pipe, code):
         """Stage 2: the running maximum exponent, and the shifts of sum and product that align them to it."""

@@ -7,47 +7,29 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from golden.spec import vector_unit as spec
+from golden.spec.vector_operations import ADDING_OPS, VectorOp
+
+__all__ = ["SPECIALS", "AccumulatorParameters", "OperationParameters", "amount_width", "clamp"]
 
 SPECIALS = data.StructLayout({"nan": 1, "positive_infinity": 1, "negative_infinity": 1})
 """The specials among the terms of a sum; unions are bitwise ORs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactorParameters(spec.FactorParameters):
-    @property
-    def factor_exponent_width(self):
-        return bits_for(self.one_exponent + self.float_format.bias)
-
-    @property
-    def one_exponent(self):
-        """The exponent code of the factor 1; the code of the smallest subnormal is 0."""
-        return self.float_format.bias + self.precision - 2
-
-    @property
-    def factor_layout(self):
-        """A word with a normalised significand: zero, or with its top bit set; both are 0 in NaN and Inf."""
-        return data.StructLayout(
-            {
-                "significand": self.precision,
-                "exponent": self.factor_exponent_width,
-                "sign": 1,
-                "is_zero": 1,
-                "is_inf": 1,
-                "is_nan": 1,
-            }
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class AccumulatorParameters(spec.AccumulatorParameters, FactorParameters):
+class AccumulatorParameters(spec.AccumulatorParameters):
     def accumulator(self):
         """The parameters of a lane's accumulator."""
         return {"format": self.format, "align_width": self.align_width, "max_terms": self.max_terms}
 
     @property
+    def code_offset(self):
+        """The exponent code of a product that is not zero minus the sum of its factors' exponents."""
+        return 2 * self.precision - 3
+
+    @property
     def exponent_width(self):
-        """Bits of a product's exponent code: 0 for a zero, else one more than the factors' sum."""
-        return bits_for(2 * (self.one_exponent + self.float_format.bias) + 1)
+        """Bits of a product's exponent code, 0 for a zero."""
+        return bits_for(2 * self.float_format.max_exponent + self.code_offset)
 
     @property
     def product_width(self):
@@ -59,6 +41,22 @@ class AccumulatorParameters(spec.AccumulatorParameters, FactorParameters):
         fmt = self.float_format
         product = 2 * fmt.bias + 4 * fmt.precision - 5
         return product + self.align_width - self.product_width + spec.GUARD_BITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationParameters(spec.OperationParameters, AccumulatorParameters):
+    def operation_parameters(self):
+        """The parameters that say what there is."""
+        names = ("n_lanes", "operations", "scopes", "totals", "special_lanes", "stallable")
+        return self.accumulator() | {name: getattr(self, name) for name in names}
+
+    @property
+    def has_sums(self):
+        return self.has(*ADDING_OPS)
+
+    @property
+    def has_maximum(self):
+        return self.has(VectorOp.MAXIMUM)
 
 
 def amount_width(width, exponent_width):

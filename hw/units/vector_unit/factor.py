@@ -1,62 +1,56 @@
 """Splitting a word into a normalised significand and its exponent."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from golden.spec import vector_unit as spec
+from hw.arith.fused_layouts import operand_layout
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
 from hw.lib.formats import float_layout
-from hw.units.vector_unit.arithmetic import FactorParameters
 
 __all__ = ["Factor"]
 
 
-class Factor(Block):
-    """A word of the format as ``significand * 2**exponent``, subnormals normalised. Combinational.
+@dataclass(frozen=True, kw_only=True)
+class FactorParameters(spec.FactorParameters):
+    pass
 
-    A number that is not zero has the top bit of its significand set and an exponent code from 0, that of the
-    format's smallest subnormal, upwards. Zero, Inf and NaN are flagged; the significand of zero is 0.
+
+class Factor(Block):
+    """A word of the format as an operand of :class:`hw.arith.elementwise.ElementwiseLane`, subnormals normalised.
+
+    A number that is not zero, and Inf and NaN, have ``hidden`` set; the exponent of a subnormal is below 1. The
+    significand of zero is 0, its exponent is undefined. Combinational.
     """
 
     Parameters = FactorParameters
-    members_doc = {"word": "the word", "factor": "its parts"}
+    members_doc = {"word": "the word", "factor": "its parts, see hw.arith.fused_layouts.operand_layout"}
 
     @staticmethod
     def members(p):
-        return {"word": In(p.float_format.width), "factor": Out(p.factor_layout)}
+        return {"word": In(p.float_format.width), "factor": Out(operand_layout(p.float_format))}
 
     def circuit(self):
         m = Module()
-        p = self.parameters
-        fmt = p.float_format
+        fmt = self.parameters.float_format
         word = float_layout(fmt)(self.word)
         is_subnormal = Signal()
-        is_special = Signal()
-        has_fraction = Signal()
-        m.d.comb += [
-            is_subnormal.eq(word.exponent == 0),
-            is_special.eq(word.exponent == fmt.max_exponent),
-            has_fraction.eq(word.fraction.any()),
-        ]
         m.submodules.zeros = zeros = LeadingZeroCounter(width=fmt.fraction_width)
         m.submodules.shifter = shifter = LogShifter(
             width=fmt.fraction_width, amount_width=len(zeros.count), direction="left"
         )
-        subnormal_exponent = Signal(p.factor_exponent_width)
         m.d.comb += [
+            is_subnormal.eq(word.exponent == 0),
             zeros.value.eq(word.fraction),
             shifter.value.eq(word.fraction),
             shifter.amount.eq(zeros.count),
-            subnormal_exponent.eq(fmt.fraction_width - 1 - zeros.count),
             self.factor.sign.eq(word.sign),
-            self.factor.is_zero.eq(is_subnormal & ~has_fraction),
-            self.factor.is_inf.eq(is_special & ~has_fraction),
-            self.factor.is_nan.eq(is_special & has_fraction),
-            self.factor.exponent.eq(Mux(is_subnormal, subnormal_exponent, word.exponent + (p.precision - 2))),
+            self.factor.exponent.eq(Mux(is_subnormal, -zeros.count, word.exponent)),
+            self.factor.hidden.eq(~is_subnormal | word.fraction.any()),
+            self.factor.fraction.eq(Mux(is_subnormal, shifter.shifted << 1, word.fraction)),
         ]
-        with m.If(is_subnormal):
-            m.d.comb += self.factor.significand.eq(shifter.shifted << 1)
-        with m.Else():
-            m.d.comb += self.factor.significand.eq(word.fraction | 1 << fmt.fraction_width)
         return m

@@ -7,7 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.spec.parameters import Parameters, integer
+from golden.spec.parameters import Parameters, flag, integer
 from hw.arith.trees import MaximumTree, SumTree, tree_latency
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
@@ -22,6 +22,8 @@ class ReductionBusParameters(Parameters):
     width: int = integer(47, low=1, high=64, doc="bits of an aligned accumulator")
     exponent_width: int = integer(7, low=1, high=16, doc="bits of an accumulator's exponent code")
     key_width: int = integer(16, low=1, high=32, doc="bits of a maximum's key")
+    has_sums: bool = flag(True, doc="whether there are sums")
+    has_maximum: bool = flag(True, doc="whether there are maxima")
 
 
 class ReductionBus(Block):
@@ -47,17 +49,16 @@ class ReductionBus(Block):
 
     @staticmethod
     def members(p):
-        return {
-            "advance": In(1),
+        sums = {
             "exponents": In(data.ArrayLayout(p.exponent_width, p.n_inputs)),
             "largest_exponent": Out(p.exponent_width),
             "specials": In(data.ArrayLayout(SPECIALS, p.n_inputs)),
             "any_special": Out(SPECIALS),
             "sums": In(data.ArrayLayout(signed(p.width), p.n_inputs)),
             "total": Out(signed(p.width + ceil_log2(p.n_inputs))),
-            "keys": In(data.ArrayLayout(p.key_width, p.n_inputs)),
-            "largest_key": Out(p.key_width),
         }
+        maximum = {"keys": In(data.ArrayLayout(p.key_width, p.n_inputs)), "largest_key": Out(p.key_width)}
+        return {"advance": In(1), **(sums if p.has_sums else {}), **(maximum if p.has_maximum else {})}
 
     exponent_latency = 2
     special_latency = 1
@@ -69,12 +70,21 @@ class ReductionBus(Block):
 
     def circuit(self):
         m = Module()
+        if self.has_sums:
+            self._sums(m)
+        if self.has_maximum:
+            m.submodules.key_tree = keys = MaximumTree(
+                n_inputs=self.n_inputs, width=self.key_width, n_stages=self.latency
+            )
+            m.d.comb += [keys.advance.eq(self.advance), keys.values.eq(self.keys), self.largest_key.eq(keys.largest)]
+        return m
+
+    def _sums(self, m):
         pipe = Pipeline(m, advance=self.advance)
         m.submodules.exponent_tree = exponents = MaximumTree(
             n_inputs=self.n_inputs, width=self.exponent_width, n_stages=self.exponent_latency
         )
         m.submodules.sum_tree = sums = SumTree(n_inputs=self.n_inputs, width=self.width)
-        m.submodules.key_tree = keys = MaximumTree(n_inputs=self.n_inputs, width=self.key_width, n_stages=self.latency)
         m.d.comb += [
             exponents.advance.eq(self.advance),
             exponents.values.eq(self.exponents),
@@ -82,15 +92,11 @@ class ReductionBus(Block):
             sums.advance.eq(self.advance),
             sums.addends.eq(self.sums),
             self.total.eq(sums.total),
-            keys.advance.eq(self.advance),
-            keys.values.eq(self.keys),
-            self.largest_key.eq(keys.largest),
         ]
         union = Signal(SPECIALS)
         for name in SPECIALS.members:
             m.d.comb += union[name].eq(_any(special[name] for special in self.specials))
         m.d.comb += self.any_special.eq(pipe.register(union, name="union"))
-        return m
 
 
 def _any(bits):

@@ -6,7 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 
 from golden.spec.formats import FP32
-from golden.spec.parameters import integer
+from golden.spec.parameters import flag, integer, subset
+from golden.spec.vector_unit import FORMS
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.rounding import RoundPack, SubnormalShift
 from hw.arith.shifter import LogShifter
@@ -17,13 +18,23 @@ from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters
 
 __all__ = ["TotalRounder"]
 
-# The significand for both roundings: FP32's, one bit below, and a sticky bit.
-_KEPT_WIDTH = FP32.precision + 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class TotalRounderParameters(AccumulatorParameters):
-    width: int = integer(51, low=_KEPT_WIDTH, high=64, doc="bits of a total, in two's complement")
+    width: int = integer(51, low=FP32.precision + 1, high=64, doc="bits of a total, in two's complement")
+    forms: tuple[str, ...] = subset(FORMS, *FORMS, doc="the forms of the word")
+    has_sums: bool = flag(True, doc="whether totals may be sums")
+    has_maximum: bool = flag(True, doc="whether totals may be maxima")
+
+    @property
+    def targets(self):
+        """``{form: format of the words}``."""
+        return {form: FP32 if form == "single" else self.float_format for form in self.forms}
+
+    @property
+    def kept_width(self):
+        """Bits of the significand for all roundings: the longest, and one bit below; a sticky bit is apart."""
+        return max(target.precision for target in self.targets.values()) + 1
 
 
 class TotalRounder(Block):
@@ -49,16 +60,14 @@ class TotalRounder(Block):
 
     @staticmethod
     def members(p):
+        sums = {"total": In(signed(p.width)), "exponent": In(p.exponent_width), "specials": In(SPECIALS)}
         return {
             "advance": In(1),
             "used": In(1),
-            "is_maximum": In(1),
-            "total": In(signed(p.width)),
-            "exponent": In(p.exponent_width),
-            "specials": In(SPECIALS),
-            "maximum_key": In(p.float_format.width),
-            "single": Out(FP32.width),
-            "rounded": Out(p.float_format.width),
+            **(sums if p.has_sums else {}),
+            **({"maximum_key": In(p.float_format.width)} if p.has_maximum else {}),
+            **({"is_maximum": In(1)} if p.has_sums and p.has_maximum else {}),
+            **{form: Out(target.width) for form, target in p.targets.items()},
         }
 
     latency = 5
@@ -66,46 +75,19 @@ class TotalRounder(Block):
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, advance=self.advance)
-        p, fmt = self.parameters, self.parameters.float_format
+        p, kept_width = self.parameters, self.parameters.kept_width
 
         # Stage 0: sign and magnitude, of the total or of the maximum.
-        nothing = Signal()
-        no_number = Signal()
-        word_bits = Signal(fmt.width)
-        m.d.comb += [
-            nothing.eq(self.maximum_key == 0),
-            no_number.eq(self.maximum_key == 1),
-            word_bits.eq(Mux(self.maximum_key[-1], self.maximum_key ^ (1 << (fmt.width - 1)), ~self.maximum_key)),
-        ]
-        word = float_layout(fmt)(word_bits)
-        is_subnormal = Signal()
-        is_special = Signal()
-        m.d.comb += [is_subnormal.eq(word.exponent == 0), is_special.eq(word.exponent == fmt.max_exponent)]
-
         flags = {name: Signal(name=name) for name in ("used", "sign", "is_inf", "is_nan")}
         magnitude = Signal(p.width)
         exponent = Signal(p.exponent_width)
         m.d.comb += flags["used"].eq(self.used)
-        with m.If(self.is_maximum):
-            m.d.comb += [
-                flags["sign"].eq(word.sign | nothing),
-                flags["is_inf"].eq(is_special | nothing),
-                flags["is_nan"].eq(no_number),
-                magnitude.eq(Cat(word.fraction, ~is_subnormal)),
-                # The weight of the word's last bit, as a bus number's exponent code.
-                exponent.eq(word.exponent + is_subnormal + (p.last_bit_exponent - fmt.bias - fmt.fraction_width)),
-            ]
-        with m.Else():
-            specials = self.specials
-            infinite = Signal()
-            m.d.comb += [
-                infinite.eq(specials.positive_infinity | specials.negative_infinity),
-                flags["sign"].eq(Mux(infinite, specials.negative_infinity, self.total[-1])),
-                flags["is_inf"].eq(infinite),
-                flags["is_nan"].eq(specials.nan | (specials.positive_infinity & specials.negative_infinity)),
-                magnitude.eq(Mux(self.total[-1], -self.total, self.total)),
-                exponent.eq(self.exponent),
-            ]
+        parts = (flags["sign"], flags["is_inf"], flags["is_nan"], magnitude, exponent)
+        of_sum = self._of_sum(m) if p.has_sums else None
+        of_maximum = self._of_maximum(m) if p.has_maximum else None
+        for target, sum_part, maximum_part in zip(parts, of_sum or of_maximum, of_maximum or of_sum, strict=True):
+            both = of_sum and of_maximum
+            m.d.comb += target.eq(Mux(self.is_maximum, maximum_part, sum_part) if both else sum_part)
         magnitude = pipe.register(magnitude, name="magnitude_1")
         exponent = pipe.register(exponent, name="exponent_1")
         flags = {name: pipe.register(flag, name=f"{name}_4", stages=4) for name, flag in flags.items()}
@@ -126,20 +108,20 @@ class TotalRounder(Block):
             shifter.amount.eq(count),
             biased.eq(exponent - count + (p.width - 1 - p.last_bit_exponent + FP32.bias)),
         ]
-        below = p.width - _KEPT_WIDTH
+        below = p.width - kept_width
         significand = pipe.register(shifter.shifted[below:], name="significand_3")
         sticky = pipe.register(shifter.shifted[:below].any() if below else Const(0, 1), name="sticky_3")
         biased = pipe.register(biased, name="biased_3")
 
         # Stages 3 and 4: subnormals, then rounding, for each of the two words.
-        for name, out, target in (("single", self.single, FP32), ("rounded", self.rounded, fmt)):
+        for name, target in p.targets.items():
             rebiased = Signal(signed(biased_width), name=f"{name}_biased")
             m.d.comb += rebiased.eq(biased + (target.bias - FP32.bias))
             m.submodules[f"{name}_subnormal"] = subnormal = SubnormalShift(
-                width=_KEPT_WIDTH, exponent_width=biased_width
+                width=kept_width, exponent_width=biased_width
             )
             m.submodules[f"{name}_pack"] = pack = RoundPack(
-                format=target.name, width=_KEPT_WIDTH, exponent_width=biased_width
+                format=target.name, width=kept_width, exponent_width=biased_width
             )
             rounding = pack.word & flags["used"].replicate(target.width)
             m.d.comb += [
@@ -151,6 +133,37 @@ class TotalRounder(Block):
                 pack.sticky.eq(pipe.register(sticky | subnormal.lost, name=f"{name}_sticky_4")),
                 pack.is_inf.eq(flags["is_inf"]),
                 pack.is_nan.eq(flags["is_nan"]),
-                out.eq(pipe.register(rounding, name=f"{name}_5")),
+                getattr(self, name).eq(pipe.register(rounding, name=f"{name}_5")),
             ]
         return m
+
+    def _of_sum(self, m):
+        """Sign, is_inf, is_nan, magnitude and exponent of a sum."""
+        specials, infinite = self.specials, Signal()
+        m.d.comb += infinite.eq(specials.positive_infinity | specials.negative_infinity)
+        return (
+            Mux(infinite, specials.negative_infinity, self.total[-1]),
+            infinite,
+            specials.nan | (specials.positive_infinity & specials.negative_infinity),
+            Mux(self.total[-1], -self.total, self.total),
+            self.exponent,
+        )
+
+    def _of_maximum(self, m):
+        """The same of a maximum, whose key is 0 without any element and 1 for NaN."""
+        fmt, key = self.parameters.float_format, self.maximum_key
+        nothing = Signal()
+        word_bits = Signal(fmt.width)
+        m.d.comb += [nothing.eq(key == 0), word_bits.eq(Mux(key[-1], key ^ (1 << (fmt.width - 1)), ~key))]
+        word = float_layout(fmt)(word_bits)
+        is_subnormal = Signal()
+        m.d.comb += is_subnormal.eq(word.exponent == 0)
+        # The weight of the word's last bit, as a bus number's exponent code.
+        offset = self.parameters.last_bit_exponent - fmt.bias - fmt.fraction_width
+        return (
+            word.sign | nothing,
+            (word.exponent == fmt.max_exponent) | nothing,
+            key == 1,
+            Cat(word.fraction, ~is_subnormal),
+            word.exponent + is_subnormal + offset,
+        )

@@ -9,9 +9,6 @@ from hw.units.vector_unit.reduction_bus import ReductionBus
 INPUT_LATENCY = 1
 """Advances from an accepted command to stage 0."""
 
-CHOICE_LATENCY = 1
-"""Stages from the totals of all scopes to the rounder input of the command's scope."""
-
 KEY_STAGE = 2
 """The lanes' maxima."""
 
@@ -41,6 +38,21 @@ def engine_total_stage(n_lanes):
     return SUM_STAGE + max(1, tree_latency(n_lanes))
 
 
-def select_stage(n_engines, n_lanes):
-    """Totals of every scope: those over all lanes are aligned and added after the engines' totals."""
+def all_total_stage(n_engines, n_lanes):
+    """The total over all lanes: those of the engines are aligned and added."""
     return engine_total_stage(n_lanes) + 1 + tree_latency(n_engines)
+
+
+def select_stage(scopes, n_engines, n_lanes):
+    """The totals of every one of these scopes."""
+    stages = {
+        "lanes": lane_stages(n_engines)[0],
+        "engine": engine_total_stage(n_lanes),
+        "all": all_total_stage(n_engines, n_lanes),
+    }
+    return max(stages[scope] for scope in scopes)
+
+
+def choice_latency(scopes):
+    """Stages from the totals of all scopes to the rounder's input, of the command's scope."""
+    return 1 if len(scopes) > 1 else 0

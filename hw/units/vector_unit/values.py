@@ -1,4 +1,4 @@
-"""Results of one lane: element-wise operation, function or bank word, merged into one pipeline."""
+"""Values of one lane: element-wise result, function or bank word, merged into one pipeline."""
 
 from dataclasses import dataclass
 
@@ -6,125 +6,92 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from golden.spec.formats import FP32, OPERAND_FORMATS, float_format
-from golden.spec.parameters import Parameters, choice
-from golden.spec.vector_operations import OPERATION_WIDTH, VectorOp
-from hw.arith.elementwise import ElementwiseLane
-from hw.arith.exponential import Exponential
-from hw.arith.gelu import Gelu
-from hw.arith.reciprocal import Reciprocal
-from hw.arith.reciprocal_root import ReciprocalRoot
+from golden.spec.parameters import Parameters, choice, flag, integer
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
+from hw.units.vector_unit.merge import merge
 
-__all__ = ["FUNCTIONS", "ValueLane", "narrow_width", "expand"]
-
-FUNCTIONS = {
-    VectorOp.EXP: ("exponential", Exponential),
-    VectorOp.RECIPROCAL: ("reciprocal", Reciprocal),
-    VectorOp.RSQRT: ("reciprocal_root", ReciprocalRoot),
-    VectorOp.GELU: ("gelu", Gelu),
-}
-"""The unary operations with function units."""
+__all__ = ["ValueLane", "expand", "narrow_width"]
 
 
-def narrow_width(fmt):
-    """Bits that a result needs: a word of the format, or the top bits of an FP32 word that came from one."""
-    return max(fmt.width, FP32.width - FP32.fraction_width + fmt.fraction_width)
+def narrow_width(fmt, wide):
+    """Bits that a result needs: a word of the format or, with ``wide``, the top bits of an FP32 word that was one."""
+    return max(fmt.width, FP32.width - FP32.fraction_width + fmt.fraction_width) if wide else fmt.width
 
 
 def expand(fmt, value, is_single):
     """The 32 bits of a narrowed result: aligned to the top for FP32 words, to the bottom for others."""
-    width = narrow_width(fmt)
-    return Mux(is_single, value << (FP32.width - width), value[: fmt.width])
+    return Mux(is_single, value << (FP32.width - len(value)), value[: fmt.width])
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValueLaneParameters(Parameters):
     format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the operands")
+    wide: bool = flag(True, doc="whether the element-wise result may be an FP32 word that was one of the format")
+    element_stage: int | None = integer(None, low=1, high=16, doc="stage of the element-wise result, if there is one")
+    function_stage: int | None = integer(None, low=1, high=16, doc="stage of the function's result, if there is one")
+    has_row: bool = flag(True, doc="whether a word of the bank may be the result")
 
     @property
     def float_format(self):
         return float_format(self.format)
 
+    @property
+    def latency(self):
+        return max(self.element_stage or 1, self.function_stage or 1)
+
 
 class ValueLane(Block):
-    """The result of one lane, ``latency`` advances after its command, narrowed to :func:`narrow_width` bits.
+    """The value of one lane, ``latency`` advances after its command, narrowed to :func:`narrow_width` bits.
 
-    The engine selects the source of the command's result with one bit each, at the stage at which that source delivers.
-    With no source selected the value is 0.
+    The engine selects the source of the value with one bit each, at the stage at which that source delivers. With no
+    source selected the value is 0.
     """
 
     Parameters = ValueLaneParameters
     members_doc = {
         "advance": "lock-step enable of the registers",
-        "operation": "stage 0: a VectorOp",
-        "a": "stage 0: first operand",
-        "b": "stage 0: second operand",
-        "c": "stage 0: third operand",
-        "row": "stage 1: the word from the bank",
-        "take_row": "stage 1: the word from the bank is the result",
-        "take_elementwise": "when the element-wise lane delivers: take its result",
-        "take_single": "at the same stage: it is an FP32 word",
-        "take_exponential": "when the exponential delivers: take it",
-        "take_reciprocal": "when the reciprocal delivers: take it",
-        "take_reciprocal_root": "when the reciprocal square root delivers: take it",
-        "take_gelu": "when GELU delivers: take it",
+        "row": "stage 0: the word from the bank",
+        "take_row": "stage 0: it is the result",
+        "element": "element_stage: the element-wise result",
+        "take_element": "element_stage: take it",
+        "take_single": "element_stage: it is an FP32 word",
+        "function": "function_stage: the function's result",
+        "take_function": "function_stage: take it",
         "value": "the narrowed result",
     }
 
-    sources = {"elementwise": ElementwiseLane, **dict(FUNCTIONS.values())}
-
-    def members(self, p):
+    @staticmethod
+    def members(p):
         width = p.float_format.width
-        return {
-            "advance": In(1),
-            "operation": In(OPERATION_WIDTH),
-            **{name: In(width) for name in ("a", "b", "c", "row")},
-            **{f"take_{name}": In(1) for name in ("row", "single", *self.sources)},
-            "value": Out(narrow_width(p.float_format)),
-        }
-
-    def prepare(self):
-        self.children = {name: source(format=self.format) for name, source in self.sources.items()}
+        members = {"advance": In(1), "value": Out(narrow_width(p.float_format, p.wide))}
+        if p.has_row:
+            members |= {"row": In(width), "take_row": In(1)}
+        if p.element_stage:
+            members |= {"element": In(FP32.width if p.wide else width), "take_element": In(1)}
+            members |= {"take_single": In(1)} if p.wide else {}
+        if p.function_stage:
+            members |= {"function": In(width), "take_function": In(1)}
+        return members
 
     @property
     def latency(self):
-        return max(child.latency for child in self.children.values())
+        return self.parameters.latency
 
     def circuit(self):
         m = Module()
+        width, entries = len(self.value), []
+        if self.has_row:
+            entries.append((0, self.row, self.take_row))
+        if self.element_stage:
+            narrowed = Signal(width)
+            above = FP32.width - width
+            m.d.comb += narrowed.eq(
+                Mux(self.take_single, self.element >> above, self.element) if self.wide else self.element
+            )
+            entries.append((self.element_stage, narrowed, self.take_element))
+        if self.function_stage:
+            entries.append((self.function_stage, self.function, self.take_function))
         pipe = Pipeline(m, advance=self.advance)
-        fmt = self.parameters.float_format
-        width = narrow_width(fmt)
-        lane, *functions = self.children.values()
-        for name, child in self.children.items():
-            m.submodules[name] = child
-            m.d.comb += child.advance.eq(self.advance)
-        narrowed = Signal(width)
-        m.d.comb += [
-            lane.operation.eq(self.operation),
-            lane.a.eq(self.a),
-            lane.b.eq(self.b),
-            lane.c.eq(self.c),
-            *(function.x.eq(self.a) for function in functions),
-            narrowed.eq(Mux(self.take_single, lane.result >> (FP32.width - width), lane.result)),
-        ]
-        entries = [
-            (1, self.row, self.take_row),
-            (lane.latency, narrowed, self.take_elementwise),
-            *(
-                (child.latency, child.y, getattr(self, f"take_{name}"))
-                for name, child in self.children.items()
-                if child is not lane
-            ),
-        ]
-        value = None
-        for stage in range(1, self.latency + 1):
-            parts = [] if value is None else [pipe.register(value, name=f"value_{stage}")]
-            parts += [word & take.replicate(len(word)) for latency, word, take in entries if latency == stage]
-            value = Signal(width, name=f"merged_{stage}")
-            for part in parts[1:]:
-                parts[0] = parts[0] | part
-            m.d.comb += value.eq(parts[0])
-        m.d.comb += self.value.eq(value)
+        m.d.comb += self.value.eq(merge(m, pipe, entries, self.latency, width))
         return m

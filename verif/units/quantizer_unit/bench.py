@@ -48,7 +48,7 @@ class QuantizerUnitBench(Bench):
             found = quantise(words, **options, full_precision=full)
             entries = encode(found, finest_exponent=finest, n_levels=p.n_levels)
             streams["vector"] += self._vectors(words, channels)
-            streams["quantised"] += self._quantised(found, channels)
+            streams["quantised"] += self._quantised(found, channels, finest)
             streams["entry"] += self._entries(entries, channels, finest)
             self._count(bins, words, found, entries, finest, full)
             left -= n_channels
@@ -86,8 +86,9 @@ class QuantizerUnitBench(Bench):
             for word, channel, end in zip(pack(words, 16), channels, ends, strict=True)
         ]
 
-    def _quantised(self, found, channels):
+    def _quantised(self, found, channels, finest):
         p = self.parameters
+        levels = found.exponent - (finest - p.n_levels + 1)
         address = np.cumsum(found.n_slices) - found.n_slices
         codes = pack(slices(found).reshape(len(channels), -1), 2)
         numbers = pack(reconstruct(found), 16)
@@ -95,14 +96,15 @@ class QuantizerUnitBench(Bench):
             join(
                 (code, 2 * MAX_SLICES * p.n_values),
                 (count, 3),
+                (level, max(1, (p.n_levels - 1).bit_length())),
                 (at, p.address_width),
                 (channel, p.channel_width),
                 (error, 1),
                 (index == len(channels) - 1, 1),
                 (number, 16 * p.n_values if p.reconstruct else 0),
             )
-            for index, (code, count, at, channel, error, number) in enumerate(
-                zip(codes, found.n_slices, address, channels, found.error, numbers, strict=True)
+            for index, (code, count, level, at, channel, error, number) in enumerate(
+                zip(codes, found.n_slices, levels, address, channels, found.error, numbers, strict=True)
             )
         ]
 

@@ -1,12 +1,14 @@
 """Programs for the vector unit: all operations mixed at random, with directed corners between them."""
 
+from functools import cached_property
+
 import numpy as np
 from amaranth.hdl import Shape
 
 from golden.arith.floats import from_float64, word_type
 from golden.spec.formats import FORMATS, FP32
-from golden.spec.vector_operations import Scope, VectorOp
-from golden.units.vector_unit import ACCUMULATING_OPS, ADDING_OPS, Commands, VectorUnit
+from golden.spec.vector_operations import ACCUMULATING_OPS, ADDING_OPS, FUNCTION_OPS, LANE_OPS, SCOPES, Scope, VectorOp
+from golden.units.vector_unit import Commands, VectorUnit
 from verif.bench.batch import Batch, Bench
 from verif.bench.packing import join, pack
 from verif.bench.tie_stimulus import fused_ties, square_ties
@@ -21,7 +23,7 @@ class VectorUnitBench(Bench):
     """Batches write the banks first and begin their accumulations with ``first``, but for the first one after reset."""
 
     unit = "vector_unit"
-    required_bins = frozenset({op.name.lower() for op in VectorOp}) | {
+    every_bin = frozenset({op.name.lower() for op in VectorOp}) | {
         "nan",
         "inf",
         "subnormal",
@@ -39,19 +41,14 @@ class VectorUnitBench(Bench):
         "zero_total",
         "infinite_maximum",
         "maximum_of_nothing",
+        "absent_operation",
     }
 
     def __init__(self, block, seed):
         super().__init__(block, seed)
         p = block.parameters
-        self.unit_model = VectorUnit(
-            n_engines=p.n_engines,
-            n_lanes=p.n_lanes,
-            bank_depth=p.bank_depth,
-            format=p.format,
-            align_width=p.align_width,
-            max_terms=p.max_terms,
-        )
+        self.unit_model = VectorUnit(**p.to_dict())
+        self.required_bins = self.every_bin - self._unreachable_bins()
         self.format = FORMATS[p.format]
         self._was_reset = False
         # A few rows of each bank, with its ends: deep banks need not be filled.
@@ -59,17 +56,39 @@ class VectorUnitBench(Bench):
         address_width = max(1, (p.bank_depth - 1).bit_length())
         self.outside = np.arange(p.bank_depth, 1 << address_width)[:3]
 
+    def _unreachable_bins(self):
+        """What the results of this unit cannot show."""
+        model = self.unit_model
+        bins = set() if model.has(*LANE_OPS) else {"nan", "inf", "subnormal"}
+        bins |= set() if model.has(VectorOp.MAXIMUM) else {"infinite_maximum", "maximum_of_nothing"}
+        bins |= set() if set(VectorOp) - set(model.present(VectorOp)) else {"absent_operation"}
+        scopes = model.total_scopes if model.has(*ADDING_OPS) else ()
+        bins |= {f"sum_over_{scope}" for scope in SCOPES if scope not in scopes}
+        bins |= set() if scopes else {"nan_total", "inf_total"}
+        return bins | (set() if "lanes" in scopes else {"zero_total"})
+
+    @cached_property
+    def latency(self):
+        return self.block.latency + self.parameters.n_passes - 1
+
     def forget(self):
         self._was_reset = True
 
     def program(self, commands):
         """The batch of any commands that write what they read."""
+        p, block = self.parameters, self.block
         results = self.unit_model.execute(commands)
+        giver = np.asarray(commands.operation)[results.command]
+        is_total = np.isin(giver, self.unit_model.present(ACCUMULATING_OPS))
+        is_function = np.isin(giver, self.unit_model.present(FUNCTION_OPS))
+        latencies = np.where(is_total, block.latency, block.value_latency) + (p.n_passes - 1) * is_function
         return Batch(
             inputs={"command": self._pack(commands)},
             outputs={"result": self._pack_results(results)},
             bins=self._bins(commands, results),
+            full_rate=() if p.n_passes > 1 or p.early_values else None,
             causes={"result": ("command", results.command.tolist())},
+            latencies={"result": latencies.tolist()},
         )
 
     def batch(self, count):
@@ -95,10 +114,12 @@ class VectorUnitBench(Bench):
         commands = Commands.join(*parts)
         if not self._was_reset:  # reset begins new accumulations, another batch may have left one open
             for kind in (ADDING_OPS, (VectorOp.MAXIMUM,)):
-                begins = np.flatnonzero(np.isin(commands.operation, kind))
+                begins = np.flatnonzero(np.isin(commands.operation, self.unit_model.present(kind)))
                 commands.first[begins[:1]] = True
         self._was_reset = False
         self._limit_terms(commands)
+        if len(self.unit_model.total_scopes) == 1:  # commands do not say it
+            commands.scope[:] = Scope[self.unit_model.total_scopes[0].upper()]
         return self.program(commands)
 
     # Stimulus ------------------------------------------------------------------------------------------------------
@@ -386,9 +407,10 @@ class VectorUnitBench(Bench):
         return [join(*fields) for fields in zip(*packed, strict=True)]
 
     def _bins(self, commands, results):
-        fmt = self.format
+        fmt, present = self.format, self.unit_model.present(VectorOp)
         operation = np.asarray(commands.operation)
         bins = {op.name.lower(): int((operation == op).sum()) for op in VectorOp}
+        bins["absent_operation"] = int(np.isin(operation, sorted(set(VectorOp) - set(present))).sum())
         partly = (operation == VectorOp.WRITE_BANK) & (commands.enable & ~commands.lane_enable.all(2)).any(1)
         bins["write_of_some_lanes"] = int(partly.sum())
         bins["undefined_code"] = int(np.isin(operation, UNDEFINED_CODES).sum())
@@ -404,24 +426,28 @@ class VectorUnitBench(Bench):
         bins["one_term_row"] = int((single & (commands.enable.sum(1) == 1)).sum())
         bins["empty_row"] = int((single & ~commands.enable.any(1)).sum())
 
-        giver = operation[results.command]
+        giver = np.where(np.isin(operation, present), operation, UNDEFINED_CODES[0])[results.command]
         scope = np.asarray(commands.scope)[results.command]
         adding = np.isin(giver, ADDING_OPS)
         in_format = (giver < VectorOp.EXP) & ~np.isin(
             giver, (VectorOp.GREATER, VectorOp.LESS, VectorOp.LESS_EQUAL, VectorOp.TO_FP32)
         )
-        words = results.values[in_format] & (fmt.sign_bit - 1)
+        words = (results.values & (fmt.sign_bit - 1))[in_format]
         bins["nan"] = int((words > fmt.infinity).sum())
         bins["inf"] = int((words == fmt.infinity).sum())
         bins["subnormal"] = int(((words > 0) & (words < 1 << fmt.fraction_width)).sum())
-        totals = results.single[adding] & (FP32.sign_bit - 1)
-        bins["nan_total"] = int((totals > FP32.infinity).sum())
-        bins["inf_total"] = int((totals == FP32.infinity).sum())
+        totals, total_format = results.single, FP32
+        if "single" not in self.unit_model.total_forms:
+            totals, total_format = results.rounded, fmt
+        magnitudes = totals & (total_format.sign_bit - 1)
+        bins["nan_total"] = int((magnitudes[adding] > total_format.infinity).sum())
+        bins["inf_total"] = int((magnitudes[adding] == total_format.infinity).sum())
         for code, name in ((0, "lanes"), (1, "engine"), (2, "all")):
             bins[f"sum_over_{name}"] = int((adding & (np.minimum(scope, 2) == code)).sum())
         maximum = giver == VectorOp.MAXIMUM
-        bins["infinite_maximum"] = int((results.single[maximum] == FP32.infinity).any(1).sum())
-        bins["maximum_of_nothing"] = int((results.single[maximum] == FP32.infinity | FP32.sign_bit).any(1).sum())
-        zeros = adding & (scope == Scope.LANES) & (results.single[:, 0] == 0)
+        infinity = total_format.infinity
+        bins["infinite_maximum"] = int((totals[maximum] == infinity).any(1).sum())
+        bins["maximum_of_nothing"] = int((totals[maximum] == infinity | total_format.sign_bit).any(1).sum())
+        zeros = adding & (scope == Scope.LANES) & (totals[:, :1] == 0).all(1)
         bins["zero_total"] = int(zeros.sum())
         return bins

@@ -2,15 +2,17 @@
 
 from amaranth.hdl import Cat, Const, Mux, Shape, Signal
 
-from golden.spec.vector_operations import VectorOp
+from golden.spec.vector_operations import ACCUMULATING_OPS, VectorOp
 from hw.arith.elementwise import ElementwiseLane
 from hw.arith.exponential import Exponential
 from hw.arith.gelu import Gelu
 from hw.arith.reciprocal import Reciprocal
 from hw.arith.reciprocal_root import ReciprocalRoot
+from hw.arith.silu import Silu
 from hw.units.vector_unit.accumulator import LaneAccumulator
 from hw.units.vector_unit.aligner import BusAligner
 from hw.units.vector_unit.factor import Factor
+from hw.units.vector_unit.maximum import LaneMaximum
 from hw.units.vector_unit.reduction_bus import ReductionBus
 from hw.units.vector_unit.rounder import TotalRounder
 from hw.units.vector_unit.unit import VectorUnit
@@ -18,17 +20,17 @@ from verif.formal.properties import Property
 from verif.formal.streams import pipeline, stable
 
 
-def _gives(command):
+def _gives(block):
     """Whether a command gives a result beat."""
-    accumulates = Cat(
-        command.operation == op for op in (VectorOp.SUM, VectorOp.SUM_SQUARES, VectorOp.SPMM, VectorOp.MAXIMUM)
-    ).any()
-    return Mux(accumulates, command.last, command.operation != VectorOp.WRITE_BANK)
+    command, present = block.command.payload, block.parameters.present
+    accumulates = Cat(Const(0, 1), *(command.operation == op for op in present(ACCUMULATING_OPS))).any()
+    writes = Cat(Const(0, 1), *(command.operation == op for op in present((VectorOp.WRITE_BANK,)))).any()
+    return Mux(accumulates, command.last, ~writes) if block.parameters.accumulates else ~writes
 
 
 def contract(c, block):
     stable(c, result=block.result)
-    pipeline(c, block.command, block.result, latency=block.latency, gives=_gives(block.command.payload))
+    pipeline(c, block.command, block.result, latency=block.latency, gives=_gives(block))
 
 
 def banks(c, block):
@@ -69,6 +71,14 @@ def banks(c, block):
     )
 
 
+SOME = {
+    "n_engines": 2,
+    "n_lanes": 1,
+    "bank_depth": 2,
+    "operations": ("mul", "silu", "spmm", "write_bank"),
+    "scopes": ("lanes",),
+    "totals": ("rounded",),
+}
 TINY = [{"n_engines": 1, "n_lanes": 1, "bank_depth": 1}]
 
 ARITHMETIC = (
@@ -78,9 +88,11 @@ ARITHMETIC = (
     Factor,
     Gelu,
     LaneAccumulator,
+    LaneMaximum,
     Reciprocal,
     ReciprocalRoot,
     ReductionBus,
+    Silu,
     TotalRounder,
 )
 """What has no part in what a bank holds."""
@@ -90,7 +102,7 @@ PROPERTIES = [
         "vector_unit",
         "a pipeline in lock step, one result for each command that gives one",
         VectorUnit,
-        [*TINY, {"n_engines": 2, "n_lanes": 2, "bank_depth": 4}],
+        [*TINY, {"n_engines": 2, "n_lanes": 2, "bank_depth": 4}, SOME],
         contract,
     ),
     Property(

@@ -1,0 +1,1 @@
+"""Linear layers on differences of activations (DSTAR's FMDQ): bit-exact layers, and statistics of any activations."""

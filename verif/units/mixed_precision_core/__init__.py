@@ -1,0 +1,1 @@
+"""Bench, tests and properties of ``mixed_precision_core``, and a trained model whose layers it computes."""
