@@ -20,7 +20,7 @@ from golden.spec.sizes import check_sizes
 
 __all__ = ["Core", "Refusal", "Run", "StoreBeats"]
 
-_MEANINGS = {Unit.ARRAY: core_array, Unit.SOFTMAX: core_vector, Unit.VECTOR: core_vector}
+_MEANINGS = {Unit.ARRAY: core_array, Unit.SOFTMAX: core_vector, Unit.VECTOR: core_vector, Unit.ENGINES: core_vector}
 """The module with the function of each opcode, which has the opcode's name in lower case."""
 
 

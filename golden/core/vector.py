@@ -66,8 +66,7 @@ def spmm(memories, command, rows, bits):
         mask.astype(np.float32) @ ~values.defined == 0
     )
     memories.write_rows(command.destination, command.destination_stride, rows, Words(result, is_defined))
-    steps = np.maximum(bits.sum(axis=2).max(axis=1), 1).sum() if len(rows) else 0
-    return {"vector_issues": int(steps) * chunks, "spmm_terms": int(bits.sum()) * chunks}
+    return {"spmm_terms": int(bits.sum()) * chunks}
 
 
 def elementwise(memories, command, rows):
@@ -82,7 +81,7 @@ def elementwise(memories, command, rows):
     else:
         result = Words(FUNCTIONS[VectorOp(command.function)](left.data), left.defined)
     memories.write_rows(command.destination, command.destination_stride, rows, result)
-    return {"vector_issues": len(rows) * (n // sizes.row_word)}
+    return {"vector_issues": len(rows) * n // sizes.n_vector_lanes}
 
 
 def layer_norm(memories, command, rows):

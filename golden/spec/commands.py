@@ -113,8 +113,9 @@ class Unit(Documented):
     ARRAY = 0, "the dot-product units"
     SOFTMAX = 1, "the softmax unit"
     VECTOR = 2, "the vector unit and the layer-norm unit"
-    LOAD = 3, "the load stream: into a memory, or through the token selector"
-    STORE = 4, "the store stream"
+    ENGINES = 3, "the engines with the banks of values"
+    LOAD = 4, "the load stream: into a memory, or through the token selector"
+    STORE = 5, "the store stream"
 
 
 class Memory(Documented):
@@ -152,6 +153,7 @@ class Elementwise(Documented):
     RECIPROCAL = VectorOp.RECIPROCAL, "1 / a, to 1 ulp"
     RSQRT = VectorOp.RSQRT, "1 / sqrt(a), to 1 ulp"
     GELU = VectorOp.GELU, "GELU(a), to 2 ulp or 2**-15"
+    SILU = VectorOp.SILU, "a / (1 + e**-a), to 2 ulp or 2**-15"
 
     @property
     def n_operands(self):
@@ -352,7 +354,7 @@ COMMANDS = (
     ),
     Form(
         opcode=Opcode.SPMM,
-        unit=Unit.VECTOR,
+        unit=Unit.ENGINES,
         flags=("gated",),
         bounds={"n_rows": _TOKENS, "n_in": _HEAD, "n_out": _TOKENS},
         reads=(

@@ -24,7 +24,7 @@ class RoundUp:
     """A factor of a length: the words for the elements of a field, plus one if a flag is set."""
 
     field: str
-    divisor: str  # parameter with the elements of a word, a power of two
+    divisor: str  # parameter with the elements of a word
     flag: str | None = None
 
 

@@ -59,7 +59,7 @@ class DerivedSizes:
     @property
     def row_word(self):
         """Elements of a word of IMEM and of a beat of the load and store streams."""
-        step = lcm(self.n_lanes, self.simd_lanes)
+        step = lcm(self.column_beats * self.n_lanes, self.simd_lanes)
         return step * words_for(max(self.n_banks, 2 * self.n_lanes), step)
 
     @property
@@ -81,6 +81,11 @@ class DerivedSizes:
     def row_parts(self):
         """Banks of IMEM."""
         return self.row_word // self.row_part
+
+    @property
+    def groups_straddle(self):
+        """Whether a group of n_banks elements may lie in two words of IMEM."""
+        return self.row_word % self.n_banks != 0
 
     @property
     def hash_width(self):
@@ -109,8 +114,9 @@ class DerivedSizes:
 
     @property
     def max_beats(self):
-        """Beats a dot product: the longest row and a bias, or the probabilities of a row."""
-        return max(words_for(self.max_dim, self.n_lanes) + 1, self.key_slots * self.column_beats)
+        """Beats a dot product: the longest row and a bias, or the probabilities of a row; in whole slots of these."""
+        beats = max(words_for(self.max_dim, self.n_lanes) + 1, self.key_slots * self.column_beats)
+        return words_for(beats, self.column_beats) * self.column_beats
 
     @property
     def query_beats(self):
@@ -300,8 +306,6 @@ class CoreSizes(
     def check(self):
         if self.max_head_dim > self.max_dim:
             self.refuse("max_head_dim", f"at most max_dim={self.max_dim}")
-        if self.row_word % self.n_banks:
-            self.refuse("n_lanes", f"such that a word of IMEM, {self.row_word} elements, holds whole groups of n_banks")
         if self.row_word % self.n_vector_lanes:
             self.refuse("vector_lanes", f"a divisor of a word of IMEM, {self.row_word} elements")
         if self.n_special_lanes > self.n_vector_lanes:

@@ -11,6 +11,7 @@ from hw.top.array.controller import ArrayController
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.controller import Controller, Unit
 from hw.top.controller.counters import COUNTERS, CoreCounters
+from hw.top.engines.controller import EnginesController
 from hw.top.host.load import LoadUnit
 from hw.top.host.store import StoreUnit
 from hw.top.memories.score_memory import ScoreMemory
@@ -78,6 +79,7 @@ class Core(Block):
         m.submodules.array = array = ArrayController.for_core(p)
         m.submodules.softmax = softmax = SoftmaxController.for_core(p)
         m.submodules.vector = vector = VectorController.for_core(p)
+        m.submodules.engines = engines = EnginesController.for_core(p)
         m.submodules.load_unit = self._load = load = LoadUnit.for_core(p)
         m.submodules.store_unit = self._store = store = StoreUnit.for_core(p)
         connect(m, flipped(self.commands), controller.commands)
@@ -101,6 +103,7 @@ class Core(Block):
             Unit.ARRAY: array,
             Unit.SOFTMAX: softmax,
             Unit.VECTOR: vector,
+            Unit.ENGINES: engines,
             Unit.LOAD: load,
             Unit.STORE: store,
         }
@@ -108,16 +111,16 @@ class Core(Block):
             self._control(m, index, unit.control)
         # What LOAD may write in this clock; memories that are not arbitrated take every write.
         self._can_load = {}
-        self._rows(m, array, vector)
-        self._masks(m, array, softmax, vector)
-        self._score_memories(m, array, softmax, vector)
+        self._rows(m, array, vector, engines)
+        self._masks(m, array, softmax, engines)
+        self._score_memories(m, array, softmax, engines)
         self._retained_mass(m, softmax)
-        self._banks(m, array, vector)
+        self._banks(m, array, engines)
         ready = 1
         for item, is_ready in self._can_load.items():
             ready = ready & (is_ready | (load.which != item))
         m.d.comb += load.write_ready.eq(ready)
-        self._count(m, array, vector)
+        self._count(m, array, vector, engines)
         return m
 
     def _control(self, m, index, unit):
@@ -145,17 +148,22 @@ class Core(Block):
         m.d.comb += selected.eq(self._store.read & (self._store.which == memory))
         return selected
 
-    def _rows(self, m, array, vector):
+    def _rows(self, m, array, vector, engines):
         """IMEM. Loads wait for results, which hold up a unit."""
         p, load = self.parameters, self._load
         m.submodules.imem = imem = SharedMemory(
-            depth=self.imem_depth, part_width=16 * p.row_part, n_parts=p.row_parts, n_readers=3, n_writers=3
+            depth=self.imem_depth,
+            part_width=16 * p.row_part,
+            n_parts=p.row_parts,
+            n_readers=3,
+            n_writers=4,
+            has_next=p.groups_straddle,
         )
         for reader, port in zip(imem.readers, (array.imem, vector.imem, self._store.rows), strict=True):
             connect(m, port, reader)
-        array_results, vector_results, loads = imem.writers
-        connect(m, vector.imem_write, vector_results)
-        connect(m, array.imem_write, array_results)
+        *results, loads = imem.writers
+        for unit, port in zip((array, engines, vector), results, strict=True):
+            connect(m, unit.imem_write, port)
         m.d.comb += [
             loads.payload.address.eq(load.write_address),
             loads.payload.data.eq(load.write_data),
@@ -164,14 +172,14 @@ class Core(Block):
         ]
         self._can_load[Memory.ROWS] = loads.ready
 
-    def _masks(self, m, array, softmax, vector):
+    def _masks(self, m, array, softmax, engines):
         """Mask rows, bank by bank, in the order of the hash."""
         p, load = self.parameters, self._load
         width = self.n_banks * p.key_slots
         m.submodules.masks = masks = SharedMemory(
             depth=p.mask_rows, part_width=width // p.mask_pieces, n_parts=p.mask_pieces, n_readers=4, n_writers=2
         )
-        for reader, port in zip(masks.readers, (array.mask, vector.mask, softmax.mask, self._store.masks), strict=True):
+        for reader, port in zip(masks.readers, (array.mask, engines.mask, softmax.mask, self._store.masks), strict=True):
             connect(m, port, reader)
         made, loads = masks.writers
         m.d.comb += [
@@ -187,27 +195,24 @@ class Core(Block):
         ]
         self._can_load[Memory.MASK] = loads.ready
 
-    def _score_memories(self, m, array, softmax, vector):
-        """OMEM: scores from the array to softmax, probabilities from there to the vector unit or back to the array."""
+    def _score_memories(self, m, array, softmax, engines):
+        """OMEM: scores from the array to softmax, probabilities from there to the engines or back to the array."""
         load, store = self._load, self._store
         words = Cat(load.write_data)[: 16 * self.n_banks]
         for item, writes, reads, stored in (
-            (Memory.SCORES, array.score_write, [softmax.scores], store.read_scores),
-            (
-                Memory.PROBABILITIES,
-                softmax.probability_write,
-                [vector.probabilities, array.probabilities],
-                store.read_probabilities,
-            ),
+            (Memory.SCORES, array.score_write, softmax.scores, store.read_scores),
+            (Memory.PROBABILITIES, softmax.probability_write, array.probabilities, store.read_probabilities),
         ):
+            is_shared = item == Memory.PROBABILITIES
             m.submodules[item.name.lower()] = memory = ScoreMemory(
-                n_banks=self.n_banks, n_readers=len(reads), depth=self.omem_depth
+                n_banks=self.n_banks, is_shared=is_shared, depth=self.omem_depth
             )
-            for reader, port in zip(memory.readers, reads, strict=True):
-                connect(m, port, reader)
+            connect(m, reads, memory.reader)
+            if is_shared:
+                connect(m, engines.probabilities, memory.second)
             m.d.comb += [
                 memory.write.eq(writes),
-                stored.eq(memory.readers[0].word),
+                stored.eq(memory.reader.word),
                 memory.load.valid.eq(self._loads(m, item)),
                 memory.load.address.eq(load.write_address),
                 memory.load.words.eq(words),
@@ -230,20 +235,19 @@ class Core(Block):
             store.read_mass.eq(masses.read_data),
         ]
 
-    def _banks(self, m, array, vector):
+    def _banks(self, m, array, engines):
         """Writes of LOAD to the units' banks, and projected values to the engines' banks."""
         load = self._load
-        for port, item in ((array.weight_write, Memory.WEIGHTS), (vector.word_write, Memory.VALUES)):
+        for port, item in ((array.weight_write, Memory.WEIGHTS), (engines.word_write, Memory.VALUES)):
             m.d.comb += [
                 port.valid.eq(self._loads(m, item)),
                 port.bank.eq(load.write_part),
                 port.address.eq(load.write_address),
                 port.words.eq(load.write_data),
             ]
-        self._can_load[Memory.VALUES] = vector.word_ready
-        connect(m, array.value_write, vector.value_write)
+        connect(m, array.value_write, engines.value_write)
 
-    def _count(self, m, array, vector):
+    def _count(self, m, array, vector, engines):
         """The counters, and their path to the store stream."""
         controller, store = self._controller, self._store
         m.submodules.counters = counters = CoreCounters()
@@ -258,8 +262,10 @@ class Core(Block):
             "array_waits_for_rows": array.counters.waits_for_rows,
             "array_waits_for_query": array.counters.waits_for_query,
             "vector_issues": vector.counters.issues,
-            "spmm_terms": vector.counters.spmm_terms,
             "vector_waits": vector.counters.waits_for_write,
+            "spmm_terms": engines.counters.terms,
+            "engines_wait_for_rows": engines.counters.waits_for_engines,
+            "engines_wait_for_sink": engines.counters.waits_for_sink,
             "scores": array.counters.scores,
             "skipped_scores": Mux(array.counters.rows & is_sddmm, n_keys, 0) - array.counters.scores,
             "skipped_rows": controller.skipped_rows,

@@ -123,12 +123,16 @@ def mask_read(p):
 
 
 def imem_write(p):
-    """A write to IMEM with one enable for each part: part i has the elements from i * row_part on."""
+    """A write to IMEM with one enable for each part: part i has the elements from i * row_part on.
+
+    Where groups may lie in two words, the parts of which ``is_next`` is set belong to the word after the address.
+    """
     return data.StructLayout(
         {
             "address": address_width(p.imem_depth),
             "values": data.ArrayLayout(FP16.width, p.row_word),
             "enable": p.row_parts,
+            **({"is_next": p.row_parts} if p.groups_straddle else {}),
         }
     )
 

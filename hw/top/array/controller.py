@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -26,6 +26,14 @@ from hw.units.dot_product_array.slice import slice_activity
 from hw.units.dot_product_array.unit import DotProductArray
 
 __all__ = ["ArrayController"]
+
+
+def any_of(values):
+    """The OR of some values, 0 if there are none."""
+    result = None
+    for value in values:
+        result = value if result is None else result | value
+    return 0 if result is None else result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,12 +254,8 @@ class ArrayController(CorePart):
         m.submodules.value_columns = values = ValueColumnWriter.for_core(self.parameters)
         is_columns = plan.kind.to_columns
         group = collector.groups.payload
-        word = self.imem_write.payload
-        part = self.parameters.row_part
+        self._place_group(m, group)
         m.d.comb += [
-            word.address.eq(group.address),
-            *(element.eq(group.elements[index % self.n_banks]) for index, element in enumerate(word["values"])),
-            *(enable.eq(group.position == index * part // self.n_banks) for index, enable in enumerate(word.enable)),
             self.imem_write.valid.eq(collector.groups.valid & plan.kind.dense),
             writer.start.eq(starts_project),
             writer.plan.eq(plan),
@@ -280,6 +284,30 @@ class ArrayController(CorePart):
         ]
         connect(m, writer.values, flipped(self.value_write))
         return writer.finished | values.finished
+
+    def _place_group(self, m, group):
+        """The group's elements in the parts of a word of IMEM from ``offset`` on, the rest in the next word."""
+        p, word = self.parameters, self.imem_write.payload
+        m.d.comb += word.address.eq(group.address)
+        n_pieces, width = p.n_banks // p.row_part, FP16.width * p.row_part
+        pieces = [Cat(group.elements).word_select(piece, width) for piece in range(n_pieces)]
+        for part in range(p.row_parts):
+            here = word["values"].as_value().word_select(part, width)
+            if not p.groups_straddle:
+                # Groups begin at multiples of their size.
+                m.d.comb += [
+                    here.eq(pieces[part % n_pieces]),
+                    word.enable[part].eq(group.offset == part - part % n_pieces),
+                ]
+                continue
+            starts = [(part - piece) % p.row_parts for piece in range(n_pieces)]
+            is_here = [group.offset == start for start in starts]
+            is_next = any_of(is_here[part + 1 :])
+            m.d.comb += [
+                here.eq(any_of(piece & is_first.replicate(width) for piece, is_first in zip(pieces, is_here, strict=True))),
+                word.enable[part].eq(any_of(is_here) & ~(is_next & group.is_in_last_word)),
+                word.is_next[part].eq(is_next),
+            ]
 
     def _write_weights(self, m):
         weight = self._array.weight

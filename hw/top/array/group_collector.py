@@ -54,8 +54,9 @@ class GroupCollector(CorePart):
                         {
                             "elements": data.ArrayLayout(FP16.width, p.n_banks),
                             "address": address,
-                            "position": range(p.row_word // p.n_banks),
+                            "offset": range(p.row_parts),  # part of the word with the group's first element
                             "ends_row": 1,
+                            "is_in_last_word": 1,  # what lies in the next word is not written
                         }
                     )
                 )
@@ -64,14 +65,16 @@ class GroupCollector(CorePart):
 
     def circuit(self):
         m = Module()
-        plan, item = self.plan, self.items.payload
+        p, plan, item = self.parameters, self.plan, self.items.payload
         layout = self.groups.payload.shape()
         m.submodules.waiting = waiting = StreamQueue(width=layout.size, depth=2)
         counted = Signal.like(item.group, name="counted")  # group of a row that is written
         group = Signal.like(counted, name="group")
         ends_row = Signal()
         # The next group: which units have a score for it, and its destination.
-        place = data.StructLayout({name: layout[name].shape for name in ("address", "position", "ends_row")})
+        place = data.StructLayout({name: layout[name].shape for name in ("address", "offset", "ends_row", "is_in_last_word")})
+        word, offset = Signal.like(counted, name="word"), Signal(place["offset"].shape, name="offset")
+        following = Signal(range(2 * p.row_parts))
         next_one = Signal(place, name="next_place", reset_less=True)
         wants = Signal(self.n_banks, reset_less=True)
         is_wanted, moves = Signal(), Signal()
@@ -86,9 +89,10 @@ class GroupCollector(CorePart):
         with m.If(moves):
             m.d.sync += [
                 is_wanted.eq(Mux(plan.kind.project, self.items.valid, self.places.valid)),
-                next_one.position.eq(counted),
-                next_one.address.eq(self.places.payload + (counted >> len(next_one.position))),
+                next_one.offset.eq(offset),
+                next_one.address.eq(self.places.payload + word),
                 next_one.ends_row.eq(ends_row),
+                next_one.is_in_last_word.eq(word == plan.columns.last_word),
                 wants.eq(
                     Mux(
                         plan.kind.project & item.is_empty,
@@ -98,8 +102,16 @@ class GroupCollector(CorePart):
                     )
                 ),
             ]
+        # A group is n_banks elements further than the one before it.
+        parts = p.n_banks // p.row_part
+        ends_word = following >= p.row_parts
+        m.d.comb += following.eq(offset + parts)
         with m.If(moves & plan.kind.dense & self.places.valid):
-            m.d.sync += counted.eq(Mux(ends_row, 0, counted + 1))
+            m.d.sync += [
+                counted.eq(Mux(ends_row, 0, counted + 1)),
+                word.eq(Mux(ends_row, 0, word + ends_word)),
+                offset.eq(Mux(ends_row, 0, Mux(ends_word, following - p.row_parts, following))),
+            ]
 
         has = Cat(score.valid for score in self.scores)
         found = Signal(layout)

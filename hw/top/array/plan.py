@@ -9,6 +9,7 @@ from amaranth.utils import bits_for, ceil_log2
 
 from golden.spec.commands import FLAGS, Opcode, Projection
 from golden.spec.sizes import words_for
+from hw.lib.division import quotient, remainder
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.interfaces import address_width
 from hw.top.parameters import CorePart, HeadDim, KeyMask, Lanes, RowDim, SimdLanes, WmemDepth
@@ -80,6 +81,7 @@ def plan_layout(p):
                     "units": p.n_banks - 1,  # those units, the last one omitted
                     "n_full": group_width(p),
                     "last": group_width(p),  # last group with columns
+                    "last_word": range(max(2, words_for(p.max_dim, p.row_word))),  # of IMEM, in a row of the product
                 }
             ),
             "last_group": group_width(p),  # last group that is written
@@ -152,14 +154,15 @@ class ArrayPlan(CorePart):
         """The end of a row and of its bias."""
         p, query = self.parameters, self._next.query
         last_element = self._less_one(m, "n_in")
-        word_log2, lanes_log2 = ceil_log2(p.row_word), ceil_log2(p.n_lanes)
-        in_word = last_element[:word_log2]
-        ends = Cat(in_word[lanes_log2:] == beat for beat in range(len(query.last)))
+        in_word = Signal(ceil_log2(p.row_word), name="last_in_word")
+        last_beat = quotient(in_word, p.n_lanes)
+        ends = Cat(last_beat == beat for beat in range(len(query.last)))
         behind = Cat(0, ends)  # the beat after the last one, possibly in the next word
         has_bias = (self.command.flags & FLAGS["bias"]).any()
         with_bias = has_bias.replicate(len(ends))
         m.d.comb += [
-            query.last_word.eq(last_element >> word_log2),
+            in_word.eq(remainder(last_element, p.row_word)),
+            query.last_word.eq(quotient(last_element, p.row_word)),
             query.elements.eq(Cat(in_word > element for element in range(len(query.elements)))),
             query.bias.eq(behind[1:-1] & with_bias),
             query.bias_follows.eq(behind[-1] & has_bias),
@@ -190,23 +193,24 @@ class ArrayPlan(CorePart):
             columns.units.eq(Cat(n_more > unit for unit in range(p.n_banks - 1))),
             columns.n_full.eq(n_full),
             columns.last.eq(self._last_column >> banks_log2),
+            columns.last_word.eq(quotient(self._last_column, p.row_word)),
         ]
 
     def _projection(self, m):
         """Writes to banks: whole words of each slot, padded beyond the row."""
         p, plan, column = self.parameters, self._next, self._last_column
-        logs = [ceil_log2(lanes) for lanes in (p.n_lanes, p.simd_lanes)]
-        pad, chunk = Signal.like(plan.last_lane, name="pad"), Signal(16, name="chunk")
+        lanes = [p.simd_lanes, p.n_lanes]
+        chunk, end = Signal(16, name="chunk"), Signal(17, name="end_of_chunk")
         used = used_slots(p, self.command.n_rows)
         last_slot = Signal(len(plan.hash.last_slot), name="last_slot")
         pads = plan.kind.project & ~plan.kind.to_columns
         m.d.comb += [
-            pad.eq(Mux(plan.kind.to_values, *((1 << log) - 1 for log in reversed(logs)))),
-            chunk.eq(Mux(plan.kind.to_values, *(column >> log for log in reversed(logs)))),
-            last_slot.eq(_last_of(used)),
-            plan.last_lane.eq(pad),
+            plan.last_lane.eq(Mux(plan.kind.to_values, *(each - 1 for each in lanes))),
+            chunk.eq(Mux(plan.kind.to_values, *(quotient(column, each) for each in lanes))),
+            end.eq(Mux(plan.kind.to_values, *(chunk * each + each - 1 for each in lanes))),
             plan.last_chunk.eq(chunk),
-            plan.last_group.eq((column | Mux(pads, pad, 0)) >> ceil_log2(p.n_banks)),
+            last_slot.eq(_last_of(used)),
+            plan.last_group.eq(Mux(pads, end, column) >> ceil_log2(p.n_banks)),
             plan.hash.last_slot.eq(last_slot),
             plan.hash.shift.eq(sum((~bit for bit in last_slot), 0)),
         ]

@@ -8,6 +8,7 @@ from amaranth.utils import ceil_log2
 from golden.spec.commands import COMMANDS
 from golden.spec.operands import Matrix, RoundUp, Words
 from golden.spec.sizes import words_for
+from hw.lib.division import quotient
 
 __all__ = ["CommandExtents", "Operand", "n_steps"]
 
@@ -183,5 +184,5 @@ class CommandExtents:
 
 
 def _round_up(elements, word):
-    """Words of ``word`` elements, a power of two, that hold ``elements``."""
-    return (elements + word - 1) >> ceil_log2(word)
+    """Words of ``word`` elements that hold ``elements``."""
+    return quotient(elements + word - 1, word)

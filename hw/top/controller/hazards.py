@@ -104,8 +104,6 @@ class HazardChecker(CorePart):
             terms.append(is_same & (rows_meet | (new.number == 0)))
             terms.append(later[f"mass_{one}"] & earlier[f"mass_{other}"] & rows_meet)
             terms.append(later[f"tokens_{one}"] & earlier[f"tokens_{other}"])
-        # The probabilities have a single port for reads.
-        terms.append(later.places.source.memory.probabilities & earlier.places.source.memory.probabilities)
         # An exclusive transfer shares no memory of its kind at all.
         shared = any_term(self._uses(later, memory) & self._uses(earlier, memory) for memory in EXCLUSIVE)
         terms.append((later.is_exclusive | earlier.is_exclusive) & shared)

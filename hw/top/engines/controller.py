@@ -9,6 +9,7 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS
 from golden.spec.sizes import words_for
+from hw.lib.division import quotient
 from hw.lib.stream import StreamQueue
 from hw.top.interfaces import (
     ArbitratedBankReadPort,
@@ -141,7 +142,7 @@ class EnginesController(CorePart):
     def _last_pass(self, m):
         p = self.parameters
         last_pass = Signal(range(max(2, words_for(p.max_head_dim, p.simd_lanes))), name="last_pass")
-        m.d.comb += last_pass.eq((self.control.command.n_in + p.simd_lanes - 1) // p.simd_lanes - 1)
+        m.d.comb += last_pass.eq(quotient((self.control.command.n_in - 1)[:16], p.simd_lanes))
         return last_pass
 
     def _write_banks(self, m):

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS, Memory, Opcode
+from hw.lib.division import quotient
 from hw.top.host.token_compare import TokenCompare
 from hw.top.host.token_list import TokenList
 from hw.top.interfaces import UnitControl, token_write
@@ -153,7 +154,7 @@ class LoadUnit(CorePart):
         p, command, memory = self.parameters, self.control.command, self._memory
         is_rows = memory[Memory.ROWS]
         words = Signal(range((1 << 16) // p.row_word + 1))
-        m.d.comb += words.eq((command.n_in + p.row_word - 1) // p.row_word)
+        m.d.comb += words.eq(quotient(command.n_in + p.row_word - 1, p.row_word))
         last_inner = Signal(range(max((1 << 16) // p.row_word, p.n_banks, p.mask_pieces) + 1))
         with m.If(is_rows):
             m.d.comb += last_inner.eq(words - 1)

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import ceil_log2
 
 from golden.spec.commands import Memory
+from hw.lib.division import quotient
 from hw.lib.stream import SkidBuffer, StreamQueue
 from hw.top.controller.counters import COUNTER_WIDTH, COUNTERS
 from hw.top.interfaces import UnitControl, address_width, imem_read, mask_read
@@ -138,7 +139,7 @@ class StoreUnit(CorePart):
         is_rows = memory[Memory.ROWS]
         last_inner = Signal(range(max((1 << 16) // p.row_word, p.mask_pieces) + 1))
         with m.If(is_rows):
-            m.d.comb += last_inner.eq((command.n_in + p.row_word - 1) // p.row_word - 1)
+            m.d.comb += last_inner.eq(quotient(command.n_in + p.row_word - 1, p.row_word) - 1)
         with m.Elif(memory[Memory.MASK]):
             m.d.comb += last_inner.eq(p.mask_pieces - 1)
         n_outer = Signal(17)

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect
 
-from golden.spec.parameters import Parameters, integer
+from golden.spec.parameters import Parameters, flag, integer
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.lib.stream import SkidBuffer
@@ -25,6 +25,7 @@ class SharedMemoryParameters(Parameters):
     n_parts: int = integer(4, low=1, high=1024, doc="parts of a word, a memory bank each")
     n_readers: int = integer(2, low=1, high=8, doc="read ports")
     n_writers: int = integer(2, low=1, high=8, doc="write ports")
+    has_next: bool = flag(False, doc="whether parts of two neighbouring words can be written together")
 
     @property
     def address_width(self):
@@ -35,7 +36,7 @@ class SharedMemory(Block):
     """Reads and writes a word a clock; fixed priority, the port with the lowest number first.
 
     ``readers`` get their words in order, from the next clock on; two words may be waiting to be taken. ``writers``
-    send address, word and one enable for each part of it. A read in the clock of a write of the same
+    send address, word and one enable for each part of it, which with ``is_next`` is of the word after that. A read in the clock of a write of the same
     word is undefined.
     """
 
@@ -49,16 +50,21 @@ class SharedMemory(Block):
     @staticmethod
     def members(p):
         width = p.part_width * p.n_parts
-        write = data.StructLayout({"address": p.address_width, "data": width, "enable": p.n_parts})
+        write = {"address": p.address_width, "data": width, "enable": p.n_parts}
+        if p.has_next:
+            write["is_next"] = p.n_parts
         return {
             "readers": In(ReadPort(p.address_width, width)).array(p.n_readers),
-            "writers": In(stream.Signature(write)).array(p.n_writers),
+            "writers": In(stream.Signature(data.StructLayout(write))).array(p.n_writers),
         }
 
     def circuit(self):
         m = Module()
         read_enable, read_address, word = self._read(m)
         write = self._write(m)
+        following = Signal(self.parameters.address_width)
+        if self.has_next:
+            m.d.comb += following.eq(write.address + 1)
         for index in range(self.n_parts):
             m.submodules[f"part_{index}"] = bank = MemoryBank(depth=self.depth, width=self.part_width)
             m.d.comb += [
@@ -66,7 +72,7 @@ class SharedMemory(Block):
                 bank.read_address.eq(read_address),
                 word.word_select(index, self.part_width).eq(bank.read_data),
                 bank.write_enable.eq(write.enable[index]),
-                bank.write_address.eq(write.address),
+                bank.write_address.eq(Mux(write.is_next[index], following, write.address) if self.has_next else write.address),
                 bank.write_data.eq(write.data.word_select(index, self.part_width)),
             ]
         return m
@@ -114,4 +120,6 @@ class SharedMemory(Block):
             result.data.eq(chosen.data),
             result.enable.eq(Mux(free, 0, chosen.enable)),
         ]
+        if self.has_next:
+            m.d.comb += result.is_next.eq(chosen.is_next)
         return result

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS, Elementwise, Opcode
+from hw.lib.division import quotient, remainder
 from hw.lib.stream import StreamQueue
 from hw.top.interfaces import UnitControl, imem_read, imem_write
 from hw.top.parameters import CorePart, ImemWord, RowDim, SpecialLanes, Tokens, VectorLanes
@@ -92,10 +93,12 @@ class VectorController(CorePart):
         """Sizes of a row."""
         p, command, norm = self.parameters, self.control.command, self._norm
         last_word, last_lane = Signal(16, name="last_word"), Signal(ceil_log2(p.row_word), name="last_lane")
+        last_element = Signal(16, name="last_element")
         is_pair = Signal(name="is_pair")
         m.d.comb += [
-            last_word.eq((command.n_in - 1)[:16] // p.row_word),
-            last_lane.eq((command.n_in - 1)[:16] % p.row_word),
+            last_element.eq(command.n_in - 1),
+            last_word.eq(quotient(last_element, p.row_word)),
+            last_lane.eq(remainder(last_element, p.row_word)),
             is_pair.eq(Cat(command.function == item for item in _TWO_OPERANDS).any()),
             self._reader.last_word.eq(last_word),
             self._reader.is_pair.eq(Mux(self._is_norm, norm.loads, is_pair)),
