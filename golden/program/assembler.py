@@ -11,9 +11,9 @@
     run = Core(sizes).execute(program.commands, program.load_beats)
     output.of(run)                                                 # [n, d] FP16 words
 
-Methods return handles (locations of matrices), which other methods take as operands. Memory is allocated from
-address 0 on, unless ``at`` or ``into`` give an address, and never freed. The core's own checks are not repeated here,
-so that illegal programs can be built for tests.
+Methods return handles (locations of matrices), which other methods take as operands. Memory is allocated first fit,
+unless ``at`` or ``into`` give a place; ``free`` and ``scope`` give it back. A command that the core would refuse raises
+a ``ValueError`` with its reason, unless the program is made with ``checked=False``.
 """
 
 from dataclasses import replace
@@ -45,7 +45,7 @@ class Program(DataProgram):
         theta = int(placement.fp16_words(float(theta)))
         self.issue(Opcode.CTR, beats, {"restart": restart}, theta=theta)
 
-    def matmul(self, matrix, weights, gated=False, into=None):
+    def matmul(self, matrix, weights, gated=False, into=None, first_row=0):
         into = into or self.matrix(matrix.n_rows, weights.n_out)
         self.issue(
             Opcode.MATMUL,
@@ -56,13 +56,14 @@ class Program(DataProgram):
             source=matrix,
             destination=into,
             bank_address=weights,
+            first_row=first_row,
         )
         return into
 
     def _project(self, function, memory, lanes, matrix, weights, multiplier, at, words_a_slot=1):
         multiplier = self.multiplier(matrix.n_rows, multiplier)
         length = words_for(weights.n_out, lanes) * self.sizes.slots_of(matrix.n_rows) * words_a_slot
-        first = self.place(memory, length, at)
+        first = self.place(memory, length, at, f"a projection of {matrix.n_rows} rows")
         self.issue(
             Opcode.PROJECT,
             flags={"bias": weights.has_bias},
@@ -75,7 +76,7 @@ class Program(DataProgram):
             destination=first,
             bank_address=weights,
         )
-        return Banked(first, matrix.n_rows, weights.n_out, multiplier)
+        return Banked(first, matrix.n_rows, weights.n_out, multiplier, memory)
 
     def project_keys(self, matrix, weights, multiplier=None, at=None):
         return self._project(Projection.KEYS, "wmem", self.sizes.n_lanes, matrix, weights, multiplier, at)
@@ -88,9 +89,12 @@ class Program(DataProgram):
         n_banks, a_slot = self.sizes.n_banks, self.sizes.column_beats
         return self._project(Projection.COLUMNS, "wmem", n_banks, matrix, weights, multiplier, at, a_slot)
 
-    def sddmm(self, query, keys, mask=0, gated=False, at=None):
-        """Scores of the rows of ``query`` with the keys selected by a mask."""
-        first = self.place("scores", query.n_rows * self.sizes.slots_of(keys.n_rows), at)
+    def sddmm(self, query, keys, mask=0, gated=False, at=None, first_row=0):
+        """Scores of the rows of ``query`` with the keys selected by a mask, its rows from ``first_row`` on.
+
+        With ``gated``, ``query`` has all rows, and entries ``first_row`` and following of the token list are used.
+        """
+        first = self.place("scores", query.n_rows * self.sizes.slots_of(keys.n_rows), at, f"{query.n_rows} rows of scores")
         self.issue(
             Opcode.SDDMM,
             flags={"gated": gated},
@@ -101,12 +105,14 @@ class Program(DataProgram):
             source=query,
             destination=first,
             bank_address=keys,
+            first_row=first_row,
         )
-        return Encoded(first, query.n_rows, keys.n_rows, mask, gated)
+        return Encoded(first, query.n_rows, keys.n_rows, mask, gated, "scores", first_row)
 
     def softmax(self, scores, scale, theta=0, mask_out=None, use_mass=False, at=None):
         """Probabilities of scores. ``mask_out`` makes the mask of those >= theta, and the retained mass."""
-        first = self.place("probabilities", scores.n_rows * self.sizes.slots_of(scores.n_keys), at)
+        length = scores.n_rows * self.sizes.slots_of(scores.n_keys)
+        first = self.place("probabilities", length, at, f"{scores.n_rows} rows of probabilities")
         self.issue(
             Opcode.SOFTMAX,
             flags={"gated": scores.gated, "make_mask": mask_out is not None, "use_mass": use_mass},
@@ -118,8 +124,9 @@ class Program(DataProgram):
             destination=first,
             theta=int(placement.fp16_words(float(theta))),
             scale=encode_scale(scale),
+            first_row=scores.first_row,
         )
-        return Encoded(first, scores.n_rows, scores.n_keys, scores.mask, scores.gated)
+        return replace(scores, first=first, memory="probabilities")
 
     def spmm(self, probabilities, values, into=None):
         """Probabilities times values, on the engines."""
@@ -141,7 +148,34 @@ class Program(DataProgram):
             source=probabilities,
             destination=into,
             bank_address=values,
+            first_row=probabilities.first_row,
         )
+        return into
+
+    def attention(self, query, keys, values, scale, *, mask=0, columns=None, block=None, into=None, **softmax):
+        """An attention head in blocks of rows, so that scores and probabilities need not have room for all rows.
+
+        ``values`` are those of the engines; with ``columns`` (:meth:`project_columns`) in their place the dense product
+        runs on the dot-product units. ``softmax`` are further arguments of :meth:`softmax`. Two blocks alternate where
+        there is room for them, so that one is computed while the other is used.
+        """
+        into = into or self.matrix(query.n_rows, (columns or values).n)
+        slots, depth = self.sizes.slots_of(keys.n_rows), self.sizes.omem_depth
+        room = depth // slots
+        block = block or min(query.n_rows, max(1, room // 2))
+        n_places = 2 if 2 * block <= room and block < query.n_rows else 1
+        with self.scope():
+            places = [
+                [self.place(memory, block * slots, purpose="a block of rows") for _ in range(n_places)]
+                for memory in ("scores", "probabilities")
+            ]
+            for index, first_row in enumerate(range(0, query.n_rows, block)):
+                n_rows = min(block, query.n_rows - first_row)
+                at, probabilities_at = (each[index % n_places] for each in places)
+                scores = self.sddmm(query.rows(first_row, n_rows), keys, mask, at=at, first_row=first_row)
+                found = self.softmax(scores, scale, at=probabilities_at, **softmax)
+                target = into.rows(first_row, n_rows)
+                self.spmm(found, values, target) if columns is None else self.weighted_sum(found, columns, target)
         return into
 
     def rowwise(self, opcode, matrix, gated=False, into=None, **fields):

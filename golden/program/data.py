@@ -1,13 +1,17 @@
 """Programs that move data: handles of data in the core's memories, loads and stores."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from golden.core.streams import pack
 from golden.program import placement
+from golden.program.allocation import Arena
+from golden.program.checking import CommandChecks
 from golden.spec.commands import FLAGS, Command, Memory, Opcode, fields_of, flags_of
+from golden.spec.operands import DEPTH
 from golden.spec.sizes import check_sizes, words_for
 from golden.units.hash_bank_mapper import default_multiplier
 
@@ -22,6 +26,23 @@ class Matrix:
     stride: int
     n_rows: int
     n: int
+    word: int = 0  # elements of a word of IMEM
+
+    memory = "imem"
+
+    def rows(self, first, n_rows):
+        """Rows ``first`` to ``first + n_rows - 1`` as a matrix of their own."""
+        if not 0 <= first <= first + n_rows <= self.n_rows:
+            raise ValueError(f"rows {first} to {first + n_rows - 1} are not in a matrix of {self.n_rows} rows")
+        return replace(self, first=self.first + first * self.stride, n_rows=n_rows)
+
+    def columns(self, first, n):
+        """Columns ``first`` to ``first + n - 1``, the first one at the beginning of a word, as a matrix of their own."""
+        if not 0 <= first <= first + n <= self.n:
+            raise ValueError(f"columns {first} to {first + n - 1} are not in a matrix of {self.n} columns")
+        if first % self.word:
+            raise ValueError(f"first column must be a multiple of {self.word}, a word of IMEM, not {first}")
+        return replace(self, first=self.first + first // self.word, n=n)
 
 
 @dataclass(frozen=True)
@@ -33,26 +54,31 @@ class Weights:
     n_out: int
     has_bias: bool
 
+    memory = "wmem"
+
 
 @dataclass(frozen=True)
 class Banked:
-    """Keys in the weight banks, or values in the value banks."""
+    """Keys or columns of values in the weight banks, or values in the value banks."""
 
     first: int
     n_rows: int
     n: int
     multiplier: int
+    memory: str
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Scores or probabilities of the elements selected by a mask."""
+    """Scores or probabilities of the elements selected by a mask, its rows from ``first_row`` on."""
 
     first: int
     n_rows: int
     n_keys: int
     mask: int
     gated: bool
+    memory: str
+    first_row: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,15 +112,20 @@ def _shape(matrix) -> tuple[int, int]:
 
 
 class DataProgram:
-    """Commands and their load beats; this class has the transfers."""
+    """Commands and their load beats; this class has the transfers.
 
-    def __init__(self, sizes):
+    With ``checked`` a command that the core would refuse is refused here, with a ``ValueError`` that says why; else
+    anything can be built.
+    """
+
+    def __init__(self, sizes, checked=True):
         check_sizes(sizes)
         self.sizes = sizes
         self.commands = []
         self.stored = []
         self._beats = []
-        self._free = {"imem": 0, "wmem": 0, "vmem": 0, "scores": 0, "probabilities": 0}
+        self._arenas = {memory: Arena(memory, getattr(sizes, depth)) for memory, depth in DEPTH.items()}
+        self._checks = CommandChecks(sizes) if checked else None
 
     @property
     def load_beats(self):
@@ -117,6 +148,8 @@ class DataProgram:
 
     def append(self, command, beats=None):
         """Any command, with the beats [n, row_word] that it takes from the load stream."""
+        if self._checks is not None:
+            self._checks.add(command, beats)
         self.commands.append(command)
         if beats is not None:
             self._beats.append(np.asarray(beats, np.uint16).reshape(-1, self.sizes.row_word))
@@ -139,11 +172,27 @@ class DataProgram:
         bits = sum(FLAGS[name] for name, is_set in (flags or {}).items() if is_set)
         self.append(Command(opcode=opcode, flags=bits, **values), beats)
 
-    def place(self, memory, length, at=None):
-        """Allocate ``length`` words of a memory: the first one."""
-        first = self._free[memory] if at is None else at
-        self._free[memory] = max(self._free[memory], first + length)
-        return first
+    def place(self, memory, length, at=None, purpose="this"):
+        """Allocate ``length`` words of a memory, or take those from ``at`` on: the first one."""
+        arena = self._arenas[memory]
+        if at is None:
+            return arena.take(length, purpose)
+        arena.put(at, length)
+        return at
+
+    def free(self, *handles):
+        """Give the words of matrices, weights, keys, values, scores or probabilities back."""
+        for handle in handles:
+            self._arenas[handle.memory].free(handle.first)
+
+    @contextmanager
+    def scope(self):
+        """What is allocated inside a ``with`` block is given back at its end."""
+        before = {memory: arena.allocations() for memory, arena in self._arenas.items()}
+        yield self
+        for memory, arena in self._arenas.items():
+            for first in arena.allocations() - before[memory]:
+                arena.free(first)
 
     def multiplier(self, n, multiplier=None):
         """The hash multiplier for n keys: the one given, or a default."""
@@ -151,8 +200,10 @@ class DataProgram:
 
     def matrix(self, n_rows, n, at=None):
         """Allocate contiguous rows in IMEM."""
-        stride = words_for(n, self.sizes.row_word)
-        return Matrix(self.place("imem", n_rows * stride, at), stride, n_rows, n)
+        word = self.sizes.row_word
+        stride = words_for(n, word)
+        first = self.place("imem", n_rows * stride, at, f"a matrix of {n_rows} rows of {n}")
+        return Matrix(first, stride, n_rows, n, word)
 
     def load_rows(self, rows, into=None):
         rows = placement.fp16_words(rows)
@@ -163,7 +214,7 @@ class DataProgram:
         return into
 
     def _load_banks(self, memory, function, words, at):
-        first = self.place(memory, len(words), at)
+        first = self.place(memory, len(words), at, "what is loaded")
         beats = placement.bank_beats(words, self.sizes)
         self.issue(Opcode.LOAD, beats, function=function, n_rows=len(words), bank_address=first)
         return first
@@ -177,13 +228,19 @@ class DataProgram:
         """Keys [n, d] in hash order."""
         multiplier = self.multiplier(len(keys), multiplier)
         words = placement.banked_words(keys, self.sizes, self.sizes.n_lanes, multiplier)
-        return Banked(self._load_banks("wmem", Memory.WEIGHTS, words, at), *_shape(keys), multiplier)
+        return Banked(self._load_banks("wmem", Memory.WEIGHTS, words, at), *_shape(keys), multiplier, "wmem")
 
     def load_values(self, values, multiplier=None, at=None):
         """Values [n, d] in hash order."""
         multiplier = self.multiplier(len(values), multiplier)
         words = placement.banked_words(values, self.sizes, self.sizes.simd_lanes, multiplier)
-        return Banked(self._load_banks("vmem", Memory.VALUES, words, at), *_shape(values), multiplier)
+        return Banked(self._load_banks("vmem", Memory.VALUES, words, at), *_shape(values), multiplier, "vmem")
+
+    def load_columns(self, values, multiplier=None, at=None):
+        """Values [n, d] in hash order, as columns for the dense product with probabilities."""
+        multiplier = self.multiplier(len(values), multiplier)
+        words = placement.column_words(values, self.sizes, multiplier)
+        return Banked(self._load_banks("wmem", Memory.WEIGHTS, words, at), *_shape(values), multiplier, "wmem")
 
     def load_mask(self, mask, number=0, multiplier=None, first_row=0):
         """A mask [rows, keys], or rows of it from ``first_row`` on; mask 0 has one row."""
@@ -208,9 +265,10 @@ class DataProgram:
         """Scores or probabilities [rows, keys] selected by ``mask``, which is mask ``number`` of the core."""
         multiplier = self.multiplier(np.shape(mask)[1], multiplier)
         words = placement.encode_sampled(matrix, mask, self.sizes, multiplier)
-        first = self.place(Memory(memory).name.lower(), len(words), at)
+        name = Memory(memory).name.lower()
+        first = self.place(name, len(words), at, f"{name} of {len(mask)} rows")
         self._load_words(memory, words, destination=first)
-        return Encoded(first, *_shape(mask), number, gated=False)
+        return Encoded(first, *_shape(mask), number, False, name)
 
     def _store(self, function, read, **fields):
         self.issue(Opcode.STORE, function=function, **fields)

@@ -12,6 +12,7 @@ __all__ = [
     "bank_beats",
     "banked_words",
     "column_map",
+    "column_words",
     "decode_sampled",
     "encode_sampled",
     "fp16_words",
@@ -77,6 +78,18 @@ def banked_words(rows, sizes, lanes, multiplier):
     rows = _padded(rows, chunks * lanes).reshape(len(rows), chunks, lanes)
     words = lay_out_rows(rows, column_map(sizes, len(rows), multiplier)).transpose(2, 1, 0, 3)
     return words.reshape(-1, sizes.n_banks, lanes)
+
+
+def column_words(rows, sizes, multiplier):
+    """Values [n, d] in hash order, as columns: words of the weight banks [slots * parts * groups, banks, lanes]."""
+    rows = fp16_words(rows)
+    n_banks, parts = sizes.n_banks, sizes.column_beats
+    groups = words_for(rows.shape[1], n_banks)
+    rows = _padded(rows, groups * n_banks).reshape(len(rows), groups, n_banks)
+    # [banks, slots, groups, columns of a group]: the banks become lanes, and the columns banks.
+    words = lay_out_rows(rows, column_map(sizes, len(rows), multiplier)).transpose(1, 2, 3, 0)
+    words = _padded(words, parts * sizes.n_lanes).reshape(*words.shape[:3], parts, sizes.n_lanes)
+    return words.transpose(0, 3, 1, 2, 4).reshape(-1, n_banks, sizes.n_lanes)
 
 
 def mask_bits(mask, sizes, multiplier):

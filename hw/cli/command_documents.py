@@ -38,9 +38,12 @@ A command has {COMMAND_WIDTH} bits, {WORDS} words of 32 bits, word 0 in the lowe
 they have one after the other, in the order in which they are sent; the core runs them at the same time where that makes
 no difference. Fields that an opcode does not use are ignored.
 
-N = n_banks, L = n_lanes, S = simd_lanes, W = max(N, 2 L, S) elements of a word of IMEM and of a beat of the load and
-store streams. All numbers are FP16. A matrix in IMEM has row r from word `first + r * stride` on, in whole words. With
-`gated`, rows are those of the token list, in its order; else 0 to n_rows - 1.
+N = n_banks, L = n_lanes, S = simd_lanes, W elements of a word of IMEM and of a beat of the load and store streams: the
+least multiple of L and S, and of the L ceil(N / L) lanes of a slot, that is at least N and 2 L. All numbers are FP16. A
+matrix in IMEM has row r from word `first + r * stride` on, in whole words. Rows are 0 to n_rows - 1; with `gated` those
+of the token list, entries `first_row` to `first_row + n_rows - 1`, as far as there are any, in its order. Rows of masks
+and of the retained mass are `first_row` to `first_row + n_rows - 1`, or the listed ones: so work can be cut into blocks
+of rows.
 
 - **Weights** [n_in, n_out], q = ceil(n_out / N): column c belongs to bank c mod N, and its elements i L to i L + L - 1
   are the word `bank_address + i q + c div N` of it. The bias is element 0 of one more word. What a word holds beyond
@@ -48,6 +51,9 @@ store streams. All numbers are FP16. A matrix in IMEM has row r from word `first
 - **Keys** and **values** of n tokens, s = the least power of two that gives N s >= n and s >= 1: token j belongs to
   bank v and slot a, the two parts of `j k mod N s` (v on top, k the multiplier). Its elements i L to i L + L - 1
   (values: S in place of L) are the word `first + i s + a` of bank v.
+- **Columns** of n values, g = ceil(n_out / N), p = ceil(N / L): element c of the values at slot a belongs to bank c mod
+  N, word `first + (a p + i) g + c div N`, i = 0 to p - 1; lane l of it is the value of the token in bank i L + l, slot a.
+  Lanes without a bank are 0, or at least finite.
 - **Masks** have bit `v key_slots + a` for slot a of bank v. Mask 0 has one row, which serves all rows.
 - **Scores** and **probabilities** are those of the elements selected by a mask: bank v holds those of its keys from one
   word on, row after row in the order in which rows were processed, in a row by rising slot.
@@ -56,11 +62,19 @@ store streams. All numbers are FP16. A matrix in IMEM has row r from word `first
 _OPERANDS = """\
 What a command reads and writes. A memory with banks has the words in each bank. Of IMEM the extent of an operand is
 from its first word to its last one, what lies between its rows included; gated commands have the extents of all
-`n_rows` rows, scores and probabilities those of a mask of ones. slots(n) is the s of keys and values above.
+rows up to the largest entry of the token list, scores and probabilities those of n_rows rows and a mask of ones.
+slots(n) is the s of keys and values above.
+
+A LOAD takes beats of W elements, STORE sends such. What a LOAD brings are pieces, as many whole ones a beat as there is
+space for, the first in the lowest bits: words of n_lanes or simd_lanes elements (WEIGHTS, VALUES: of bank 0 to N - 1,
+then of the next address), N elements (SCORES, PROBABILITIES; of a latent for CTR), rows of a mask (more than one beat
+each if they do not fit into one), single elements (TOKENS, MASS). Rows of IMEM begin with a beat. STORE sends a beat a
+word, row, piece of a row or entry.
 """
 
 _BOUNDS = """\
-T = max_tokens, D = max_head_dim, M = max_dim; both bounds are legal.
+T = max_tokens, D = max_head_dim, M = max_dim; both bounds are legal. `first_row` + `n_rows` is at most T where rows of
+masks or of the retained mass are used, and with `gated`.
 """
 
 _CONDITIONS = """\
@@ -70,23 +84,26 @@ The core looks for the reasons in this order. A reason is looked for only if non
   that no flag has; `make_mask` and `use_mass` together. The function of an opcode without functions is ignored.
 - **SIZE**: what the table of sizes says.
 - **RANGE**: an operand ends beyond its memory.
-- **OVERLAP**: what is read and what is written share a word of one memory, or `mask` = `mask_out` with `make_mask`.
-- **MASK_MISSING**: of a mask that is read, rows 0 to `n_rows` - 1 are not all there (of mask 0: its row); or of
-  `mask_out`, with `make_mask` and `gated`, as rows that are not listed stay as they are.
-- **TOKENS_MISSING**: with `gated`, and for STORE TOKENS: there is no list. With `gated`: it has more than `n_rows`
-  entries, or one that is `n_rows` or more.
-- **MASS_MISSING**: of a retained mass that is read, rows 0 to `n_rows` - 1 are not all there; or, with `make_mask` and
-  `gated`, of the one that is written.
+- **OVERLAP**: what is read and what is written share a word of one memory, or `mask` = `mask_out` with `make_mask`. A
+  result of ELEMENTWISE or LAYER_NORM may lie exactly where an operand lies (same first word, same stride).
+- **MASK_MISSING**: of a mask that is read, rows up to `first_row` + `n_rows` - 1 are not all there (of mask 0: its row);
+  of a mask that is written, rows up to `first_row` - 1; with `gated`, of either, rows up to the largest entry of the list.
+- **TOKENS_MISSING**: with `gated`, and for STORE TOKENS: there is no list.
+- **MASS_MISSING**: rows of the retained mass, in the same way.
 
 A refused command changes nothing. The core then takes and drops commands until a CLEAR, and tells the error code and
 the command's number, counted from reset.
 """
 
 _CHAINS = """\
-A command begins when all before it are done, or earlier if it joins the chain of those at work: it processes the same
-rows as the command before it (`n_rows` and `gated` are equal; a token list must be ascending) and takes, row by row,
-what that one writes. What it writes must not be read or written by any command of the chain, and its second operand
-not be written by one. LOAD, STORE, CTR and PROJECT take no part. Rows are handed over in these memories:
+A command begins when no command before it that is not done uses the same unit, or touches a word (of a memory, of rows
+of a mask or of the retained mass, of the token list) that one of the two writes; LOAD and STORE of scores, probabilities
+and the retained mass begin when no other command uses that memory. CLEAR and STORE COUNTERS wait until all commands
+before them are done, and those behind wait for them. At most 8 commands are under way.
+
+A command that takes, row by row, what an earlier one writes begins with it: both have equal `n_rows` and `gated` (then
+an ascending token list and equal `first_row`), and there is no other reason to wait. Rows are handed over in these
+memories; scores and probabilities with equal `first_row`:
 """
 
 
@@ -115,7 +132,7 @@ def markdown():
     headers = ["command", "`n_rows`", "`n_in`", "`n_out`", "strides and masks"]
     sections.append(_section("Sizes", headers, bounds_rows(), _BOUNDS))
     headers = ["memory", "handed over by", "taken by", "equal"]
-    sections.append(_section("Chains", headers, chain_rows(), _CHAINS))
+    sections.append(_section("Order", headers, chain_rows(), _CHAINS))
     rows = [[code.value, f"`{code.name}`", code.doc] for code in ErrorCode]
     sections.append(_section("Errors", ["", "error", "the first of these reasons"], rows))
     sections.append(_CONDITIONS)

@@ -38,7 +38,9 @@ def _factor(factor):
     if isinstance(factor, RoundUp):
         words = f"ceil(`{factor.field}` / {_LETTERS[factor.divisor]})"
         return words if factor.flag is None else f"({words} + `{factor.flag}`)"
-    return f"slots(`{factor.field}`)" if isinstance(factor, Slots) else f"`{factor}`"
+    if isinstance(factor, Slots):
+        return f"slots(`{factor.field}`)" + ("" if factor.words is None else " * ceil(N / L)")
+    return f"`{factor}`"
 
 
 def bounds_rows():
@@ -68,7 +70,7 @@ def _conditions(form):
     for mask in form.operands(MaskRows):
         flag = f", if `{mask.flag}`" if mask.flag else ""
         if form.is_transfer:
-            yield f"`{mask.number}` < n_masks; `n_rows` = 1 if it is 0"
+            yield f"`{mask.number}` < n_masks; if it is 0, `n_rows` = 1 and `first_row` = 0"
         else:
             yield f"{'1 <= ' if mask in form.writes else ''}`{mask.number}` < n_masks{flag}"
 
