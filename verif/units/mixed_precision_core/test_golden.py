@@ -106,8 +106,8 @@ def test_a_step_without_change_costs_nothing():
     [
         ({"loop": "half"}, "loop must be one of closed, open, not 'half'"),
         ({"base": "none"}, "base must be one of static, dynamic, not 'none'"),
-        ({"threshold": 0}, "threshold must be more than 0 and less than 1024 units of the finest scale, not 0"),
-        ({"threshold": "1"}, "threshold must be a number, not '1'"),
+        ({"threshold": 0}, "threshold must be a number above 0 and below 1024, not 0"),
+        ({"threshold": "1"}, "threshold must be a number above 0 and below 1024, not '1'"),
         ({"finest_exponent": 25}, "finest_exponent must be an integer from -15 to 24, not 25"),
         ({"first_passes": 0}, "first_passes must be an integer from 1 to 4, not 0"),
     ],
