@@ -10,7 +10,7 @@ from golden.arith.floats import check_words, from_float64, to_float64
 from golden.differential.statistics import Statistics
 from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision import FINEST_EXPONENTS
-from golden.spec.parameters import Parameters, choice, integer
+from golden.spec.parameters import Parameters, choice, integer, number
 from golden.units.differences import difference, next_reference
 from golden.units.mixed_precision_array import multiply
 from golden.units.quantizer_unit import dynamic_exponent, encode, quantise
@@ -27,8 +27,9 @@ class LayerOptions(Parameters):
     n_rows: int = integer(64, low=1, high=256, doc="tokens of a tile")
     n_channels: int = integer(128, low=1, high=4096, doc="channels of a tile at most")
     n_levels: int = integer(3, low=1, high=8, doc="number of different exponents in a tile")
-    threshold: float | int = 1.5
-    """Largest magnitude with 2 bits, in units of the finest scale."""
+    threshold: float = number(
+        1.5, above=0, below=1024, doc="largest magnitude with 2 bits, in units of the finest scale"
+    )
     loop: str = choice("closed", "closed", "open", doc="differences to what was computed with, or to the step before")
     base: str = choice("static", "static", "dynamic", doc="one finest scale of the layer, or one a tile")
     finest_exponent: int = integer(
@@ -38,17 +39,6 @@ class LayerOptions(Parameters):
         doc="of the static base; the largest one of a dynamic base",
     )
     first_passes: int = integer(2, low=1, high=4, doc="passes of the first step; those after the first refine it")
-
-    @classmethod
-    def check_value(cls, name, value):
-        if name != "threshold":
-            super().check_value(name, value)
-
-    def check(self):
-        if not isinstance(self.threshold, (int, float)) or isinstance(self.threshold, bool):
-            raise TypeError(f"threshold must be a number, not {self.threshold!r}")
-        if not 0 < self.threshold < 1 << 10:
-            self.refuse("threshold", "more than 0 and less than 1024 units of the finest scale")
 
 
 def quantise_weights(weights):

@@ -1,6 +1,7 @@
-"""Programs for the mixed-precision core: a feed-forward layer of one tile of tokens, step after step."""
+"""Programs for the mixed-precision core: a feed-forward layer of some tiles of tokens, step after step."""
 
-from typing import NamedTuple
+from collections import deque
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,36 +13,60 @@ from golden.spec.mixed_precision_core import Activation, Code, Command, Memory, 
 __all__ = ["FeedForward", "Program"]
 
 
-class Program(NamedTuple):
+@dataclass
+class Program:
     """Commands, beats of the load stream as integers, and how many beats are stored."""
 
-    commands: list
-    beats: list
-    n_stored: int
+    commands: list = field(default_factory=list)
+    beats: list = field(default_factory=list)
+    n_stored: int = 0
+
+    def load(self, memory, words, width, **fields):
+        """A LOAD and its data, [beats, elements]."""
+        mask = (1 << width) - 1
+        self.add(Code.LOAD, function=memory, **fields)
+        for row in np.asarray(words).tolist():
+            self.beats.append(sum((word & mask) << index * width for index, word in enumerate(row)))
+
+    def add(self, code, **fields):
+        self.commands.append(Command(opcode=code, **fields))
 
 
 class FeedForward:
-    """``fc2(GELU(fc1(x)))`` of one tile of tokens, everything but weights in the core's memories.
+    """``fc2(GELU(fc1(x)))`` of ``n_tiles`` tiles of tokens, everything but weights in the core's memories.
 
-    ``first`` and ``second`` are :class:`golden.differential.layer.DifferentialLayer`; their options but the finest
-    exponents and thresholds are the core's. References and outputs stay in the core from step to step, weights and
-    scales are loaded again for each tile of columns. The first layer's references come first, then the second one's.
+    ``first`` and ``second`` are :class:`golden.differential.layer.DifferentialLayer`; of their options the finest
+    exponents and thresholds are used, the others are the core's. References and outputs stay in the core from step to
+    step; weights and scales are loaded again for each tile of columns, once for all tiles of tokens. While the array
+    multiplies, outputs that are complete are activated and quantised for the second layer.
     """
 
-    def __init__(self, sizes: MixedPrecisionCoreParameters, first: DifferentialLayer, second: DifferentialLayer):
-        self.sizes, self.layers = sizes, (first, second)
+    def __init__(
+        self, sizes: MixedPrecisionCoreParameters, first: DifferentialLayer, second: DifferentialLayer, n_tiles: int = 1
+    ):
+        self.sizes, self.layers, self.n_tiles = sizes, (first, second), n_tiles
         n_in, n_hidden, n_out = *first.weights.shape, second.weights.shape[1]
         if second.weights.shape[0] != n_hidden:
             raise ValueError(f"second must have {n_hidden} channels, not {second.weights.shape[0]}")
+        if n_tiles < 1:
+            raise ValueError(f"n_tiles must be at least 1, not {n_tiles}")
+        self._buffers = self._pieces(n_in), self._pieces(n_hidden)
+        self._tiles = self._columns(n_hidden), self._columns(n_out)
+        self._hidden = -(-n_in // sizes.n_output_lanes) * sizes.n_output_lanes
         needed = {
-            "n_buffers": self._pieces(n_in) + self._pieces(n_hidden),
-            "n_tiles": self._columns(n_hidden) + self._columns(n_out),
-            "activation_depth": max(n_in, self._columns(n_hidden) * sizes.n_columns),
-            "reference_depth": n_in + n_hidden,
+            "n_buffers": n_tiles * sum(self._buffers),
+            "n_tiles": n_tiles * sum(self._tiles),
+            "activation_depth": n_tiles * self._activations,
+            "reference_depth": n_tiles * (n_in + n_hidden),
         }
         for name, value in needed.items():
             if getattr(sizes, name) < value:
                 raise ValueError(f"{name} must be at least {value} for these layers, not {getattr(sizes, name)}")
+
+    @property
+    def _activations(self):
+        """Channels of activations of one tile of tokens: inputs, and those of the hidden layer."""
+        return self._hidden + self._tiles[0] * self.sizes.n_columns
 
     def _pieces(self, n_channels):
         """Tiles of channels."""
@@ -53,90 +78,104 @@ class FeedForward:
 
     def begin(self):
         """Outputs to the biases, references to zero."""
-        p, program = self.sizes, Program([], [], 0)
-        tile = 0
-        for layer in self.layers:
-            bias = layer.bias.astype(np.float32).view(np.uint32)
-            for column in range(self._columns(len(bias))):
-                words = self._cut(bias[None], column).repeat(p.n_rows, axis=0)
-                self._load(program, Memory.OUTPUTS, words.reshape(-1, p.n_output_lanes), 32, destination=tile)
-                tile += 1
-        depth = sum(len(layer.weights) for layer in self.layers)
-        zeros = np.zeros((depth, p.n_rows), np.int64)
-        self._load(program, Memory.REFERENCES, zeros, 16, destination=0, count=depth)
+        p, program = self.sizes, Program()
+        for tile in range(self.n_tiles):
+            for index, layer in enumerate(self.layers):
+                bias = layer.bias.astype(np.float32).view(np.uint32)
+                for column in range(self._tiles[index]):
+                    words = self._cut(bias[None], column).repeat(p.n_rows, axis=0).reshape(-1, p.n_output_lanes)
+                    program.load(Memory.OUTPUTS, words, 32, destination=self._output(index, tile, column))
+        depth = self.n_tiles * sum(len(layer.weights) for layer in self.layers)
+        program.load(Memory.REFERENCES, np.zeros((depth, p.n_rows), np.int64), 16, destination=0, count=depth)
         return program
 
-    def step(self, words, *, stores=True):
-        """The activations, FP16 words [tokens, channels], and the outputs to the store stream if wanted."""
+    def step(self, words):
+        """A step on activations, FP16 words [tokens, channels]; the outputs go to the store stream."""
         check_words("words", words, FP16.width)
-        p, (first, second) = self.sizes, self.layers
-        n_in, n_hidden = first.weights.shape
-        words = np.asarray(words)
-        if words.shape != (p.n_rows, n_in):
-            raise ValueError(f"words must have the shape {(p.n_rows, n_in)}, not {words.shape}")
-        program = Program([], [], 0)
-        self._load(program, Memory.ACTIVATIONS, words.T, 16, destination=0, count=n_in)
-        n_pieces, n_tiles = self._pieces(n_in), self._columns(n_hidden)
-        self._layer(program, first, reference=0, buffer=0, tile=0)
-        for tile in range(n_tiles):
-            program.commands.append(
-                Command(opcode=Code.ACTIVATE, function=Activation.GELU, source=tile, destination=tile * p.n_columns)
-            )
-        self._layer(program, second, reference=n_in, buffer=n_pieces, tile=n_tiles)
-        n_stored = 0
-        if stores:
-            tiles = range(n_tiles, n_tiles + self._columns(second.weights.shape[1]))
-            program.commands.extend(Command(opcode=Code.STORE, function=Memory.OUTPUTS, source=tile) for tile in tiles)
-            n_stored = len(tiles) * p.tile_beats
-        return program._replace(n_stored=n_stored)
+        p, words = self.sizes, np.asarray(words)
+        n_in = len(self.layers[0].weights)
+        if words.shape != (self.n_tiles * p.n_rows, n_in):
+            raise ValueError(f"words must have the shape {(self.n_tiles * p.n_rows, n_in)}, not {words.shape}")
+        program = Program()
+        for tile in range(self.n_tiles):
+            rows = words[tile * p.n_rows : (tile + 1) * p.n_rows]
+            program.load(Memory.ACTIVATIONS, rows.T, 16, destination=tile * self._activations, count=n_in)
+            for piece in range(self._buffers[0]):
+                program.commands.append(self._quantise(0, tile, piece))
+        later = deque()
+        for column in range(self._tiles[0]):
+            for tile in self._multiply(program, 0, column, later):
+                later.append(self._activate(tile, column))
+                per_piece = -(-p.n_channels // p.n_columns)
+                if (column + 1) % per_piece == 0 or column == self._tiles[0] - 1:
+                    later.append(self._quantise(1, tile, column // per_piece))
+        program.commands.extend(later)
+        for column in range(self._tiles[1]):
+            for _ in self._multiply(program, 1, column, deque()):
+                pass
+        for tile in range(self.n_tiles):
+            for column in range(self._tiles[1]):
+                program.add(Code.STORE, function=Memory.OUTPUTS, source=self._output(1, tile, column))
+                program.n_stored += p.tile_beats
+        return program
 
     def outputs(self, beats):
         """The outputs [tokens, columns], FP32 words, from the stored beats of a step."""
-        p = self.sizes
-        mask = (1 << 32) - 1
+        p, mask = self.sizes, (1 << 32) - 1
         words = np.array([[beat >> 32 * lane & mask for lane in range(p.n_output_lanes)] for beat in beats])
-        tiles = words.reshape(-1, p.n_rows, p.n_columns)
-        return np.concatenate(list(tiles), axis=1)[:, : self.layers[1].weights.shape[1]].astype(np.uint32)
+        tiles = words.reshape(self.n_tiles, -1, p.n_rows, p.n_columns).transpose(0, 2, 1, 3)
+        tokens = tiles.reshape(self.n_tiles * p.n_rows, -1)
+        return tokens[:, : self.layers[1].weights.shape[1]].astype(np.uint32)
 
-    def _layer(self, program, layer, *, reference, buffer, tile):
-        """Quantise the pieces of the activations, then multiply them with the weights of every tile of columns."""
-        p, options = self.sizes, layer.options
-        n_channels = len(layer.weights)
-        pieces = range(0, n_channels, p.n_channels)
-        threshold = int(np.clip(from_float64(FP16, options.threshold * 2.0**-options.finest_exponent), 0x0400, 0x7BFF))
-        for index, start in enumerate(pieces):
-            program.commands.append(
-                Command(
-                    opcode=Code.QUANTISE,
-                    buffer=buffer + index,
-                    source=start,
-                    reference=reference + start,
-                    count=min(p.n_channels, n_channels - start),
-                    threshold=threshold,
-                    finest_exponent=options.finest_exponent,
-                )
-            )
-        region = 0
-        for column in range(self._columns(layer.weights.shape[1])):
-            scales = self._cut(layer.scales[None], column)
-            for index, start in enumerate(pieces):
-                weights = self._cut(layer.weights[start : start + p.n_channels], column)
-                self._load(program, Memory.WEIGHTS, weights, 8, region=region, count=len(weights))
-                self._load(program, Memory.SCALES, scales, 16, region=region)
-                program.commands.append(
-                    Command(opcode=Code.MULTIPLY, buffer=buffer + index, region=region, destination=tile + column)
-                )
-                region ^= 1
+    def _multiply(self, program, index, column, later):
+        """The products of a tile of columns; gives the tiles of tokens whose sums are complete, one after the other.
+
+        After each product one of the commands that wait may follow.
+        """
+        p, layer = self.sizes, self.layers[index]
+        scales = self._cut(layer.scales[None], column)
+        for piece in range(self._buffers[index]):
+            weights = self._cut(layer.weights[piece * p.n_channels :][: p.n_channels], column)
+            region = (column * self._buffers[index] + piece) % 2
+            program.load(Memory.WEIGHTS, weights, 8, region=region, count=len(weights))
+            program.load(Memory.SCALES, scales, 16, region=region)
+            for tile in range(self.n_tiles):
+                place = self._output(index, tile, column)
+                program.add(Code.MULTIPLY, buffer=self._buffer(index, tile, piece), region=region, destination=place)
+                if later:
+                    program.commands.append(later.popleft())
+                if piece == self._buffers[index] - 1:
+                    yield tile
+
+    def _quantise(self, index, tile, piece):
+        p, layer = self.sizes, self.layers[index]
+        options, start = layer.options, piece * p.n_channels
+        n_in, n_hidden = self.layers[0].weights.shape
+        threshold = from_float64(FP16, options.threshold * 2.0**-options.finest_exponent)
+        return Command(
+            opcode=Code.QUANTISE,
+            buffer=self._buffer(index, tile, piece),
+            source=tile * self._activations + index * self._hidden + start,
+            reference=tile * (n_in + n_hidden) + index * n_in + start,
+            count=min(p.n_channels, len(layer.weights) - start),
+            threshold=int(np.clip(threshold, 1 << FP16.fraction_width, FP16.infinity - 1)),
+            finest_exponent=options.finest_exponent,
+        )
+
+    def _activate(self, tile, column):
+        place = tile * self._activations + self._hidden + column * self.sizes.n_columns
+        return Command(
+            opcode=Code.ACTIVATE, function=Activation.GELU, source=self._output(0, tile, column), destination=place
+        )
+
+    def _buffer(self, index, tile, piece):
+        return tile * sum(self._buffers) + index * self._buffers[0] + piece
+
+    def _output(self, index, tile, column):
+        return tile * sum(self._tiles) + index * self._tiles[0] + column
 
     def _cut(self, matrix, column):
         """The columns of a tile, zeros beyond the last one."""
         n = self.sizes.n_columns
         part = np.asarray(matrix)[:, column * n : (column + 1) * n]
         return np.pad(part, ((0, 0), (0, n - part.shape[1])))
-
-    @staticmethod
-    def _load(program, memory, words, width, **fields):
-        mask = (1 << width) - 1
-        program.commands.append(Command(opcode=Code.LOAD, function=memory, **fields))
-        for row in np.asarray(words).tolist():
-            program.beats.append(sum((word & mask) << index * width for index, word in enumerate(row)))

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from golden.spec.formats import OPERAND_FORMATS, float_format
-from golden.spec.parameters import Parameters, choice, integer, power_of_two
+from golden.spec.parameters import Parameters, choice, flag, integer, power_of_two
 
 __all__ = [
-    "DEFAULT_ALIGN_WIDTH",
+    "DEFAULT_ALIGN_WIDTHS",
     "DEFAULT_MAX_TERMS",
     "MAX_ALIGN_WIDTH",
     "MIN_ALIGN_WIDTH",
@@ -14,7 +14,9 @@ __all__ = [
     "DotProductUnitParameters",
 ]
 
-DEFAULT_ALIGN_WIDTH, MIN_ALIGN_WIDTH, MAX_ALIGN_WIDTH = 27, 17, 40
+DEFAULT_ALIGN_WIDTHS = {"fp16": 27, "bf16": 20}
+"""The window of FP16 keeps FP32's precision for a few terms; that of BF16 keeps twice BF16's 8 bits and 4 more."""
+MIN_ALIGN_WIDTH, MAX_ALIGN_WIDTH = 17, 40
 DEFAULT_MAX_TERMS = 1 << 14
 
 ALIGNMENT_SLACK_BITS = 2
@@ -29,7 +31,8 @@ class DotProductUnitParameters(Parameters):
         None,
         low=MIN_ALIGN_WIDTH,
         high=MAX_ALIGN_WIDTH,
-        doc=f"W, which bounds the error of alignment: from 23 (fp16) or 17 (bf16), by default {DEFAULT_ALIGN_WIDTH}",
+        doc="W, which bounds the error of alignment: from 23 (fp16) or 17 (bf16), by default "
+        + " or ".join(f"{width} ({name})" for name, width in DEFAULT_ALIGN_WIDTHS.items()),
     )
     max_terms: int | None = power_of_two(
         None,
@@ -38,8 +41,12 @@ class DotProductUnitParameters(Parameters):
         doc=f"terms that a dot product may have, at least n_lanes; by default {DEFAULT_MAX_TERMS} (fp16 and bf16)",
     )
 
+    wide_score: bool = flag(True, doc="whether scores are also given in FP32; always with int8, in INT32")
+
     def check(self):
         if self.format == "int8":
+            if not self.wide_score:
+                self.refuse("wide_score", "true with format=int8, which has no other score")
             for name in ("align_width", "max_terms"):
                 if getattr(self, name) is not None:
                     self.refuse(name, "none with format=int8, which is exact")
@@ -53,7 +60,7 @@ class DotProductUnitParameters(Parameters):
     @property
     def window_width(self):
         """The effective alignment width."""
-        return self.align_width or DEFAULT_ALIGN_WIDTH
+        return self.align_width or DEFAULT_ALIGN_WIDTHS[self.format]
 
     @property
     def term_limit(self):

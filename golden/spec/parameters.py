@@ -50,6 +50,12 @@ def integer(default, *, low, high, doc):
     return _declare(default, Kind(types, accepts, legal, parse, doc, "int"))
 
 
+def number(default, *, above, below, doc):
+    """A number between two others, neither of which is legal."""
+    legal = f"a number above {above} and below {below}"
+    return _declare(default, Kind((int, float), lambda v: above < v < below, legal, float, doc, "number"))
+
+
 def power_of_two(default, *, low, high, doc):
     """A power of two in [low, high]; a default of ``None`` means that the block chooses."""
     types, parse, accepts, legal = _optional(

@@ -8,6 +8,7 @@ import pytest
 from golden.arith.accumulator import Accumulator
 from golden.arith.floats import from_float64, to_float64
 from golden.core import attention, hash_format
+from golden.spec.dot_product_unit import DEFAULT_ALIGN_WIDTHS
 from golden.spec.formats import FORMATS
 from golden.spec.hash_bank_mapper import HASHES
 from golden.spec.vector_operations import Scope, VectorOp
@@ -38,7 +39,7 @@ def test_sddmm_is_the_dot_product_at_the_mask(fmt, n_lanes, length, monkeypatch)
     left, right = (to_float64(FORMATS[fmt], words) for words in (query, key))
     exact = np.where(mask, left @ right.T, 0)
     largest = np.abs(left[:, None] * right).max(axis=2)
-    bound = length * 2.0**-24 * largest + 2.0**-24 * np.abs(exact)
+    bound = length * 2.0 ** (3 - DEFAULT_ALIGN_WIDTHS[fmt]) * largest + 2.0**-24 * np.abs(exact)
     assert (np.abs(scores.wide.view(np.float32) - exact) <= bound).all()
 
 

@@ -17,6 +17,9 @@ MODULES = (
     "units.softmax_unit.properties",
     "units.layer_norm_unit.properties",
     "units.dot_product_array.properties",
+    "units.quantizer_unit.properties",
+    "units.mixed_precision_array.properties",
+    "units.mixed_precision_core.properties",
     "core.properties",
 )
 

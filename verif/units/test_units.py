@@ -32,6 +32,8 @@ POINTS = {
         (True, {"n_lanes": 7, "align_width": 40, "format": "bf16"}),
         (True, {"n_lanes": 33, "format": "int8"}),
         (True, {"n_lanes": 64}),
+        (True, {"n_lanes": 9, "wide_score": False}),
+        (True, {"n_lanes": 72, "format": "bf16", "wide_score": False}),
     ],
     "vector_unit": [
         (False, {"n_engines": 1, "n_lanes": 1, "bank_depth": 2}),
@@ -78,6 +80,8 @@ POINTS = {
         (False, {"n_units": 2, "n_lanes": 1, "n_slots": 1, "max_beats": 1, "run_ahead": 0}),
         (True, {"n_units": 4, "n_lanes": 3, "n_slots": 3, "max_beats": 3, "run_ahead": 1, "weight_depth": 23}),
         (True, {"n_units": 8, "n_lanes": 1, "n_slots": 16, "max_beats": 2, "format": "bf16"}),
+        (True, {"n_units": 4, "n_lanes": 9, "n_slots": 3, "max_beats": 2, "wide_score": False}),
+        (True, {"n_units": 2, "n_lanes": 5, "n_slots": 4, "max_beats": 3, "run_ahead": 2}),
         (True, {"n_units": 2, "n_lanes": 2, "n_slots": 5, "max_beats": 5, "query_beats": 3, "weight_depth": 4}),
     ],
     "softmax_unit": [

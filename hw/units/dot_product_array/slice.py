@@ -58,7 +58,8 @@ class DpuSliceParameters(spec.DpuSliceParameters, DotProductUnitParameters):
     @property
     def scores(self):
         """Payload of one unit's scores."""
-        return data.StructLayout({"wide": 32, "narrow": 16, "slot": ceil_log2(self.n_slots), "last_of_row": 1})
+        wide = {"wide": 32} if self.wide_score else {}
+        return data.StructLayout({**wide, "narrow": 16, "slot": ceil_log2(self.n_slots), "last_of_row": 1})
 
     def dot_product_unit(self):
         """The parameters of the dot-product unit."""
@@ -217,7 +218,6 @@ class DpuSlice(Block):
         m.d.comb += [
             tags.source.payload.eq(Cat(scanner.slot, scanner.last_of_row, scanner.row)),
             tags.source.valid.eq(scanner.issues & scanner.last),
-            self.score.payload.wide.eq(unit.score.payload.wide),
             self.score.payload.narrow.eq(unit.score.payload.narrow),
             self.score.payload.slot.eq(oldest.slot),
             self.score.payload.last_of_row.eq(oldest.last_of_row),
@@ -226,3 +226,5 @@ class DpuSlice(Block):
             tags.sink.ready.eq(self.score.valid & self.score.ready),
             self.holds_delivered.eq(tags.sink.valid & (oldest.row == self.delivered_row)),
         ]
+        if self.wide_score:
+            m.d.comb += self.score.payload.wide.eq(unit.score.payload.wide)

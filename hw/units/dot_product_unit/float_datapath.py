@@ -37,6 +37,7 @@ class FloatPlan:
     n_lanes: int
     align_width: int
     max_terms: int
+    wide_score: bool = True
 
     @property
     def window(self):
@@ -226,12 +227,14 @@ class FloatDatapath:
             width=plan.accumulator_width,
             reference_width=window.exponent_width,
             unit_exponent=window.unit_exponent,
+            wide=plan.wide_score,
         )
         m.d.comb += [
             rounder.advance.eq(self.pipe.advance),
             rounder.sum.eq(accumulator.sum),
             rounder.reference.eq(Cat(Const(window.slack, ALIGNMENT_SLACK_BITS), accumulator.sum_reference)),
             Cat(rounder.is_nan, rounder.plus_inf, rounder.minus_inf).eq(specials),
-            payload.wide.eq(rounder.wide),
-            payload.narrow.eq(rounder.narrow),
+            payload.narrow.eq(rounder.narrow_word),
         ]
+        if plan.wide_score:
+            m.d.comb += payload.wide.eq(rounder.wide_word)

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
-from golden.spec.dot_product_unit import ALIGNMENT_SLACK_BITS, DEFAULT_ALIGN_WIDTH, MAX_ALIGN_WIDTH, MIN_ALIGN_WIDTH
+from golden.spec.dot_product_unit import ALIGNMENT_SLACK_BITS, DEFAULT_ALIGN_WIDTHS, MAX_ALIGN_WIDTH, MIN_ALIGN_WIDTH
 from golden.spec.formats import OPERAND_FORMATS, float_format
 from golden.spec.parameters import Parameters, choice, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
@@ -98,7 +98,9 @@ class Window:
 @dataclass(frozen=True, kw_only=True)
 class LaneParameters(Parameters):
     format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of the factors")
-    align_width: int = integer(DEFAULT_ALIGN_WIDTH, low=MIN_ALIGN_WIDTH, high=MAX_ALIGN_WIDTH, doc="W")
+    align_width: int = integer(
+        DEFAULT_ALIGN_WIDTHS[OPERAND_FORMATS[0]], low=MIN_ALIGN_WIDTH, high=MAX_ALIGN_WIDTH, doc="W"
+    )
 
 
 class LaneDecoder(Block):

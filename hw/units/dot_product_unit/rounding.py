@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from golden.spec.formats import FP32, OPERAND_FORMATS, float_format
-from golden.spec.parameters import Parameters, choice, integer
+from golden.spec.parameters import Parameters, choice, flag, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.rounding import RoundPack
 from hw.arith.shifter import LogShifter
@@ -23,10 +23,16 @@ class ScoreRounderParameters(Parameters):
     width: int = integer(47, low=2, high=96, doc="bits of the sum")
     reference_width: int = integer(6, low=1, high=16, doc="bits of the sum's alignment exponent")
     unit_exponent: int = integer(-50, low=-400, high=0, doc="log2 of the sum's unit at alignment exponent 0")
+    wide: bool = flag(True, doc="whether the sum is also rounded to FP32")
+
+    @property
+    def targets(self):
+        """``{name: format}`` of the words."""
+        return ({"wide": FP32} if self.wide else {}) | {"narrow": float_format(self.format)}
 
 
 class ScoreRounder(Block):
-    """``sum * 2**(reference + unit_exponent)``, rounded to nearest, ties to even, to two formats at once.
+    """``sum * 2**(reference + unit_exponent)``, rounded to nearest, ties to even, to one format or two at once.
 
     A negative sum x is rounded without negating it: its magnitude is ``~x + 1``. The bits of x are shifted, with zeros
     shifted in; if all bits below the rounding bit are zero, the +1 carries into the rounding bit, else it is absorbed
@@ -45,8 +51,8 @@ class ScoreRounder(Block):
         "is_nan": "a term is NaN",
         "plus_inf": "a term is plus infinity",
         "minus_inf": "a term is minus infinity",
-        "wide": "FP32",
-        "narrow": "the format",
+        "wide_word": "FP32",
+        "narrow_word": "the format",
     }
 
     @staticmethod
@@ -58,22 +64,22 @@ class ScoreRounder(Block):
             "is_nan": In(1),
             "plus_inf": In(1),
             "minus_inf": In(1),
-            "wide": Out(FP32.width),
-            "narrow": Out(float_format(p.format).width),
+            **{f"{name}_word": Out(target.width) for name, target in p.targets.items()},
         }
 
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, advance=self.advance)
-        fmt = float_format(self.format)
+        fmt, targets = float_format(self.format), self.parameters.targets
+        precision = max(target.precision for target in targets.values())
 
-        # Stage 1: normalise (to the leading zero of a negative sum), all bits below FP32's rounding bit in one sticky
+        # Stage 1: normalise (to the leading zero of a negative sum), all bits below the last rounding bit in one sticky
         # bit.
         width = self.width - 1
         negative, bits = self.sum[-1], self.sum[:-1]
         m.submodules.zeros = zeros = LeadingZeroCounter(width=width)
         m.d.comb += zeros.value.eq(bits ^ negative.replicate(width))
-        significand = pipe.register(_normalise(m, bits, zeros.count, FP32.precision + 2), name="significand")
+        significand = pipe.register(_normalise(m, bits, zeros.count, precision + 2), name="significand")
         is_inf = self.plus_inf | self.minus_inf
         negative = pipe.register(negative, name="negative")
         sign = pipe.register(Mux(is_inf, self.minus_inf, self.sum[-1]), name="sign")
@@ -93,7 +99,9 @@ class ScoreRounder(Block):
             below.eq(narrow_exponent - 2),
         ]
         exponents = {}
-        for name, target, value in (("wide", FP32, exponent), ("narrow", fmt, narrow_exponent)):
+        biased = {"wide": exponent, "narrow": narrow_exponent}
+        for name, target in targets.items():
+            value = biased[name]
             # Negative exponents are not used, and large ones only have to stay large.
             is_large = ~value[-1] & value[target.exponent_width : -1].any()
             limited = Cat(value[: target.exponent_width], is_large)
@@ -114,7 +122,7 @@ class ScoreRounder(Block):
         m.d.comb += [subnormal.value.eq(Cat(folded, negative)), subnormal.amount.eq(amount)]
         values = {"narrow": (subnormal.shifted[:-1], subnormal.lost)}
         values["wide"] = values["narrow"] if shared else (significand, 0)
-        for name, target in (("wide", FP32), ("narrow", fmt)):
+        for name, target in targets.items():
             value, lost = values[name]
             upper, half, rest = _halves(value, lost, negative, target.precision)
             m.submodules[f"round_{name}"] = pack = RoundPack(
@@ -127,7 +135,7 @@ class ScoreRounder(Block):
                 pack.exponent.eq(exponents[name]),
                 pack.significand.eq(Cat(half, upper)),
                 pack.sticky.eq(rest),
-                getattr(self, name).eq(pipe.register(pack.word, name=f"{name}_2")),
+                getattr(self, f"{name}_word").eq(pipe.register(pack.word, name=f"{name}_2")),
             ]
         return m
 

@@ -21,7 +21,7 @@ class DotProductUnitParameters(spec.DotProductUnitParameters):
         """Widths and stages of the pipeline."""
         if self.format == "int8":
             return IntegerPlan(self.n_lanes)
-        return FloatPlan(self.format, self.n_lanes, self.window_width, self.term_limit)
+        return FloatPlan(self.format, self.n_lanes, self.window_width, self.term_limit, self.wide_score)
 
 
 class DotProductUnit(Block):
@@ -32,8 +32,10 @@ class DotProductUnit(Block):
     it, with its two lowest bits set, in a window of W = align_width bits and 3 more, truncated as magnitudes and summed
     as integers; when that exponent grows, the running sum is shifted to it. The sum is rounded to nearest, ties to
     even, to FP32 and, from the same unrounded value, to the input format. For every finite input, subnormals included,
-    ``|wide - exact| <= n * 2**(3 - W) * max|query[i] * key[i]| + ulp/2`` with n terms. With the default W = 27,
-    ``2**26 - 2**26 + 1`` gives 0, from W = 29 on it gives 1; FP16 products range over 80 bits, which no legal W covers.
+    ``|wide - exact| <= n * 2**(3 - W) * max|query[i] * key[i]| + ulp/2`` with n terms: n * 2**-24 with FP16's default
+    W = 27, n * 2**-17 with BF16's, W = 20, whose FP32 scores have an error of FP32's size only with a larger W. With
+    W = 27, ``2**26 - 2**26 + 1`` gives 0, from W = 29 on it gives 1; FP16 products range over 80 bits, which no legal W
+    covers.
     A dot product of more than max_terms terms may wrap. NaN, infinity times zero, and infinities of both signs give the
     canonical NaN; otherwise an infinity wins. Overflow gives infinity, a sum of zero +0, subnormal results are not
     flushed.
@@ -44,7 +46,8 @@ class DotProductUnit(Block):
     ``first``, which discards an unfinished sum. The beat with ``last`` ends it and gives one score.
 
     Members: ``operands`` carries ``query`` and ``key`` (n_lanes words each, lane 0 in the lowest bits), then ``first``
-    and ``last``; ``score`` carries ``wide`` (FP32, or INT32) in the low 32 bits and ``narrow`` (FP16 or BF16) above.
+    and ``last``; ``score`` carries ``wide`` (FP32, or INT32) in the low 32 bits and ``narrow`` (FP16 or BF16) above;
+    without wide_score it is narrow alone.
 
     Timing: one beat a clock, without a bubble between dot products of any length; the score is valid ``latency``
     clocks after its last beat was accepted. The pipeline stalls while a score is not accepted.
@@ -72,7 +75,8 @@ class DotProductUnit(Block):
         word = unsigned(8 if p.format == "int8" else 16)
         vector = data.ArrayLayout(word, p.n_lanes)
         operands = {"query": vector, "key": vector, "first": 1, "last": 1}
-        score = {"wide": 32} if p.format == "int8" else {"wide": 32, "narrow": 16}
+        score = {"wide": 32} if p.wide_score else {}
+        score |= {} if p.format == "int8" else {"narrow": 16}
         return {
             "operands": In(stream.Signature(data.StructLayout(operands))),
             "score": Out(stream.Signature(data.StructLayout(score))),

@@ -11,8 +11,7 @@ from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision_core import Activation, MixedPrecisionCoreParameters
 from hw.lib.block import Block
 from hw.units.mixed_precision_core.activation_lane import ActivationLane
-from hw.units.mixed_precision_core.array_controller import tile_address
-from hw.units.mixed_precision_core.layouts import COMMAND
+from hw.units.mixed_precision_core.layouts import COMMAND, place_of
 
 __all__ = ["ActivationController"]
 
@@ -64,7 +63,7 @@ class ActivationController(Block):
         valid = [Signal(name=f"valid_{stage}") for stage in range(1 + ActivationLane.latency)]
         m.d.comb += [
             self.read_output.eq(is_running & (n_read != p.tile_beats) & ~self.is_blocked),
-            self.output_address.eq(tile_address(p, command.source[: bits_for(max(1, p.n_tiles - 1))], n_read)),
+            self.output_address.eq(place_of(command.source[: bits_for(max(1, p.n_tiles - 1))], p.tile_beats, n_read)),
         ]
         m.d.sync += [valid[0].eq(self.read_output), *(late.eq(early) for early, late in pairwise(valid))]
         with m.If(self.start):

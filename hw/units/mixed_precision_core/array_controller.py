@@ -11,17 +11,9 @@ from golden.spec.mixed_precision_core import N_REGIONS, MixedPrecisionCoreParame
 from hw.lib.block import Block
 from hw.units.mixed_precision_array.layouts import weight_layout
 from hw.units.mixed_precision_array.unit import MixedPrecisionArray
-from hw.units.mixed_precision_core.group_builder import buffer_row
-from hw.units.mixed_precision_core.layouts import COMMAND, buffer_layout, lane_layout
+from hw.units.mixed_precision_core.layouts import COMMAND, buffer_layout, lane_layout, place_of
 
-__all__ = ["ArrayController", "tile_address"]
-
-
-def tile_address(p, tile, beat):
-    """The address of a beat of a tile in the memory of outputs."""
-    if p.tile_beats & (p.tile_beats - 1) == 0:
-        return (tile << (p.tile_beats - 1).bit_length()) + beat
-    return tile * p.tile_beats + beat
+__all__ = ["ArrayController"]
 
 
 class ArrayController(Block):
@@ -100,7 +92,7 @@ class ArrayController(Block):
             fetches.eq(is_running & (~is_offered | takes)),
             self.hands_over.eq(takes & is_last),
             self.read_lanes.eq(fetches),
-            self.lane_address.eq(buffer_row(p, command.buffer[: bits_for(max(1, p.n_buffers - 1))], row)),
+            self.lane_address.eq(place_of(command.buffer[: bits_for(max(1, p.n_buffers - 1))], p.buffer_rows, row)),
         ]
         ends = fetches & (row == self.tile.last_group)
         m.d.sync += [is_running.eq((is_running | self.start) & ~ends), is_offered.eq(fetches | (is_offered & ~takes))]
@@ -129,13 +121,13 @@ class ArrayController(Block):
             takes.eq(array.previous.valid & array.previous.ready),
             self.read_output.eq(drains & (n_read != p.tile_beats) & (~is_offered | takes) & ~self.is_blocked),
             self.blocks_reads.eq(self.read_output | (is_offered & ~takes)),
-            self.output_address.eq(tile_address(p, tile, n_read)),
+            self.output_address.eq(place_of(tile, p.tile_beats, n_read)),
             array.previous.valid.eq(is_offered),
             array.previous.payload.eq(self.output_data),
             array.scales.eq(Array(self.scales)[region]),
             array.result.ready.eq(1),
             self.write_output.eq(array.result.valid),
-            self.written_address.eq(tile_address(p, tile, n_written)),
+            self.written_address.eq(place_of(tile, p.tile_beats, n_written)),
             self.written_data.eq(array.result.payload),
             self.done.eq(self.write_output & (n_written == p.tile_beats - 1)),
         ]

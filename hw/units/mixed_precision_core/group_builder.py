@@ -1,6 +1,6 @@
 """GroupBuilder: sorted entries and their slices to groups of up to four slices of one key, in a buffer."""
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -8,16 +8,11 @@ from amaranth.utils import bits_for
 from golden.spec.mixed_precision import GROUP, SLICE_WIDTH
 from golden.spec.mixed_precision_core import MixedPrecisionCoreParameters
 from hw.lib.block import Block
-from hw.units.mixed_precision_core.layouts import buffer_layout, lane_layout
+from hw.units.mixed_precision_core.layouts import buffer_layout, lane_layout, place_of
 from hw.units.mixed_precision_core.quantiser import quantizer_parameters
 from hw.units.quantizer_unit.layouts import entry_layout
 
-__all__ = ["GroupBuilder", "buffer_row"]
-
-
-def buffer_row(p, buffer, row):
-    """The address of a row of a buffer in the memories of the lanes."""
-    return Array(index * p.buffer_rows for index in range(1 << len(buffer)))[buffer] + row
+__all__ = ["GroupBuilder"]
 
 
 class GroupBuilder(Block):
@@ -80,7 +75,7 @@ class GroupBuilder(Block):
             opens.eq(is_first | (entry.shift != 0) | (filled == GROUP)),
             row.eq(group + (opens & ~is_first)),
             lane.eq(Mux(opens, 0, filled)),
-            self.lane_address.eq(buffer_row(p, self.buffer, row)),
+            self.lane_address.eq(place_of(self.buffer, p.buffer_rows, row)),
             self.done.eq(is_held & entry.last),
             self.tile.last_group.eq(row),
             self.tile.exponent.eq(entry.exponent),

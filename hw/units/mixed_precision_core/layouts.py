@@ -1,13 +1,13 @@
 """Layouts between the parts of the mixed-precision core."""
 
-from amaranth.hdl import signed
+from amaranth.hdl import Mux, signed
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from golden.spec.mixed_precision import SLICE_WIDTH, n_keys
 from golden.spec.mixed_precision_core import COMMAND_WIDTH, FIELDS, N_REGIONS
 
-__all__ = ["BUFFER_WIDTH", "COMMAND", "EXPONENT", "buffer_layout", "lane_layout", "locks_layout", "shift_width"]
+__all__ = ["BUFFER_WIDTH", "COMMAND", "EXPONENT", "buffer_layout", "lane_layout", "locks_layout", "place_of"]
 
 EXPONENT = signed(7)
 """Of a scale, or of a tile's sums."""
@@ -24,9 +24,9 @@ BUFFER_WIDTH = next(item.width for item in FIELDS if item.name == "buffer")
 """Bits of the number of a buffer in a command."""
 
 
-def shift_width(p):
-    """Bits of the shift before a group."""
-    return bits_for(n_keys(p.n_levels) - 1)
+def place_of(number, size, offset):
+    """``number * size + offset``: an address in a memory of pieces of one size, a sum of shifted constants."""
+    return sum(Mux(bit, size << index, 0) for index, bit in enumerate(number)) + offset
 
 
 def lane_layout(p):
@@ -37,7 +37,7 @@ def lane_layout(p):
             "channel": p.channel_width,
             "is_top": 1,
             "is_used": 1,
-            "shift": shift_width(p),
+            "shift": bits_for(n_keys(p.n_levels) - 1),
         }
     )
 

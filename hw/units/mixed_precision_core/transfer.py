@@ -7,8 +7,7 @@ from amaranth.utils import bits_for
 
 from golden.spec.mixed_precision_core import Code, Memory, MixedPrecisionCoreParameters
 from hw.lib.block import Block
-from hw.units.mixed_precision_core.array_controller import tile_address
-from hw.units.mixed_precision_core.layouts import COMMAND
+from hw.units.mixed_precision_core.layouts import COMMAND, place_of
 
 __all__ = ["TransferController"]
 
@@ -72,7 +71,7 @@ class TransferController(Block):
             is_outputs.eq(self.memory == Memory.OUTPUTS),
             place.eq(Mux(is_store, command.source, command.destination)),
             self.channel.eq(place + self.row),
-            self.output_address.eq(tile_address(p, place[: bits_for(max(1, p.n_tiles - 1))], self.row)),
+            self.output_address.eq(place_of(place[: bits_for(max(1, p.n_tiles - 1))], p.tile_beats, self.row)),
             is_last.eq(self.row + 1 == needed),
         ]
         with m.If(is_outputs):

@@ -57,7 +57,7 @@ class QuantizerUnit(Block):
         "quantised": "slices of each vector",
         "quantised.slices": "slices of 2 bits, by slice, then by value, the lowest slice first",
         "quantised.n_slices": "number of valid slices; 0 if all values are zero",
-        "quantised.level": "exponent of the scale, as finest_exponent - (n_levels - 1) + level",
+        "quantised.level": "number of the exponent of its scale, 0 the smallest of the tile's; with error the largest",
         "quantised.address": "number of the lowest slice, counted over the slices of the tile",
         "quantised.channel": "as it came",
         "quantised.error": "the vector has a NaN or an infinity, and no slices",
@@ -168,7 +168,7 @@ class QuantizerUnit(Block):
         m.d.comb += [
             *(result[name].eq(value) for name, value in state.items()),
             result.address.eq(address),
-            result.level.eq(level),
+            result.level.eq(Mux(state["error"], p.n_levels - 1, level)),
             *(
                 result.slices[place][index].eq(value.as_unsigned()[SLICE_WIDTH * place :][:SLICE_WIDTH])
                 for place in range(MAX_SLICES)

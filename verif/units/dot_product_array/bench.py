@@ -193,7 +193,7 @@ def pack_mask(p, bitmap):
 def pack_scores(p, scores):
     """Beats of one unit's :class:`golden.units.dot_product_array.UnitScores`."""
     return [
-        join((wide, 32), (narrow, 16), (slot, _log2(p.n_slots)), (last, 1))
+        join((wide if p.wide_score else 0, 32 * p.wide_score), (narrow, 16), (slot, _log2(p.n_slots)), (last, 1))
         for wide, narrow, slot, last in zip(scores.wide, scores.narrow, scores.slot, scores.last_of_row, strict=False)
     ]
 

@@ -72,7 +72,9 @@ class DotProductUnitBench(Bench):
             )
         ]
         narrow = [0] * len(scores.wide) if scores.narrow is None else scores.narrow
-        expected = [join((wide, 32), (word, 16)) for wide, word in zip(scores.wide, narrow, strict=False)]
+        wide = scores.wide if p.wide_score else [0] * len(narrow)
+        wide_width = 32 * p.wide_score
+        expected = [join((score, wide_width), (word, 16)) for score, word in zip(wide, narrow, strict=True)]
         causes = {"score": ("operands", np.flatnonzero(last).tolist())}
         return Batch({"operands": operands}, {"score": expected}, bins, causes=causes)
 

@@ -106,8 +106,8 @@ def test_a_step_without_change_costs_nothing():
     [
         ({"loop": "half"}, "loop must be one of closed, open, not 'half'"),
         ({"base": "none"}, "base must be one of static, dynamic, not 'none'"),
-        ({"threshold": 0}, "threshold must be more than 0 and less than 1024 units of the finest scale, not 0"),
-        ({"threshold": "1"}, "threshold must be a number, not '1'"),
+        ({"threshold": 0}, "threshold must be a number above 0 and below 1024, not 0"),
+        ({"threshold": "1"}, "threshold must be a number above 0 and below 1024, not '1'"),
         ({"finest_exponent": 25}, "finest_exponent must be an integer from -15 to 24, not 25"),
         ({"first_passes": 0}, "first_passes must be an integer from 1 to 4, not 0"),
     ],
@@ -132,21 +132,28 @@ def test_data_are_refused():
         activation_statistics(np.zeros(3, int), threshold=0x400, finest_exponent=1)
 
 
-def feed_forward():
+def feed_forward(n_tiles=1):
     first = layer_of(11, channels=24, columns=20, first_passes=1, finest_exponent=6)
     second = layer_of(12, channels=20, columns=10, first_passes=1, finest_exponent=7)
     sizes = MixedPrecisionCoreParameters(
-        **SMALL, n_columns=4, n_output_lanes=2, n_buffers=4, n_tiles=8, activation_depth=24, reference_depth=44
+        **SMALL,
+        n_columns=4,
+        n_output_lanes=2,
+        n_buffers=4 * n_tiles,
+        n_tiles=8 * n_tiles,
+        activation_depth=44 * n_tiles,
+        reference_depth=44 * n_tiles,
     )
     return sizes, first, second
 
 
-def test_a_program_computes_what_the_layers_do():
-    sizes, first, second = feed_forward()
-    host, core = FeedForward(sizes, first, second), MixedPrecisionCore(**sizes.to_dict())
+@pytest.mark.parametrize("n_tiles", [1, 2])
+def test_a_program_computes_what_the_layers_do(n_tiles):
+    sizes, first, second = feed_forward(n_tiles)
+    host, core = FeedForward(sizes, first, second, n_tiles), MixedPrecisionCore(**sizes.to_dict())
     begin = host.begin()
     assert all(core.execute(begin.commands, begin.beats).executed)
-    for words in walk(13, steps=4):
+    for words in walk(13, steps=4, tokens=8 * n_tiles):
         program = host.step(words)
         run = core.execute(program.commands, program.beats)
         assert all(run.executed) and run.loaded == len(program.beats) and len(run.stored) == program.n_stored
