@@ -18,6 +18,7 @@ __all__ = [
     "less_equal",
     "greater",
     "to_fp32",
+    "add_fp32",
     "from_fp32",
     "elementwise",
     "ELEMENTWISE_OPS",
@@ -133,6 +134,13 @@ def _convert(word, source, target):
 def to_fp32(a, fmt=FP16):
     """The words widened to FP32, exactly; NaNs become canonical."""
     return _convert(a, fmt, FP32)
+
+
+def add_fp32(a, b):
+    """``a + b`` of FP32 words, rounded once; NaNs are canonical."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.asarray(a, np.uint32).view(np.float32) + np.asarray(b, np.uint32).view(np.float32)
+    return np.where(np.isnan(total), np.uint32(FP32.nan), total.astype(np.float32).view(np.uint32))
 
 
 def from_fp32(word, fmt=FP16):

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from golden.arith.elementwise import add_fp32, from_fp32
 from golden.core.memories import SampledElements, Words, encoded_matrix
-from golden.spec.commands import Projection
+from golden.spec.commands import Product, Projection
 from golden.spec.formats import FP16
 from golden.spec.sizes import words_for
 from golden.units.dot_product_unit import dot_products
@@ -38,18 +39,19 @@ def _queries(memories, command, rows, n_lanes):
     return words.reshape(len(rows), n_beats, n_lanes)
 
 
-def _dots(query, key, query_index, key_index):
-    """FP16 dot products of pairs of rows of ``query`` and ``key`` [n, beats, lanes]."""
+def _dots(query, key, query_index, key_index, form="narrow"):
+    """Dot products of pairs of rows of ``query`` and ``key`` [n, beats, lanes], in FP16 or, ``wide``, in FP32."""
     step = max(1, _CHUNK // query.data[0].size) if len(query.data) else 1
-    values: list[Any] = [np.zeros(0, np.uint16)]
+    values: list[Any] = [np.zeros(0, np.uint16 if form == "narrow" else np.uint32)]
     for low in range(0, len(query_index), step):
         part = slice(low, low + step)
-        values.append(dot_products(query.data[query_index[part]], key.data[key_index[part]], format="fp16").narrow)
+        scores = dot_products(query.data[query_index[part]], key.data[key_index[part]], format="fp16")
+        values.append(getattr(scores, form))
     whole = [words.defined.all(axis=(1, 2)) for words in (query, key)]
     return Words(np.concatenate(values), whole[0][query_index] & whole[1][key_index])
 
 
-def _columns(memories, command, query, n_columns):
+def _columns(memories, command, query, n_columns, form="narrow"):
     """Queries [rows, beats, lanes] times n_columns columns in the weight banks, [rows, n_columns]."""
     sizes = memories.sizes
     slots = words_for(n_columns, sizes.n_banks)
@@ -58,7 +60,7 @@ def _columns(memories, command, query, n_columns):
     weights = weights[column % sizes.n_banks, column // sizes.n_banks]
     n_rows = len(query.data)
     pairs = np.divmod(np.arange(n_rows * n_columns), n_columns)
-    return _dots(query, weights, *pairs).reshape(n_rows, n_columns)
+    return _dots(query, weights, *pairs, form).reshape(n_rows, n_columns)
 
 
 def _write_columns(memories, command, rows, product, n_beats):
@@ -70,11 +72,33 @@ def _write_columns(memories, command, rows, product, n_beats):
     return {"array_beats": len(rows) * n_columns * n_beats}
 
 
+def _product(memories, command, rows, query, n_columns):
+    """Queries times columns, whole or as a piece of a sum, to where it belongs; counts."""
+    n_beats = query.data.shape[1]
+    if command.function == Product.WHOLE:
+        product = _columns(memories, command, query, n_columns)
+        return _write_columns(memories, command, rows, product, n_beats)
+    sums = _columns(memories, command, query, n_columns, "wide")
+    column = np.arange(n_columns)
+    slots = words_for(n_columns, memories.sizes.n_banks)
+    where = (
+        column % memories.sizes.n_banks,
+        command.source_2 + np.arange(len(rows))[:, None] * slots + column // memories.sizes.n_banks,
+    )
+    if command.function != Product.FIRST:
+        before = memories.partial[where]
+        sums = Words(add_fp32(before.data, sums.data), before.defined & sums.defined)
+    if command.function == Product.LAST:
+        product = Words(from_fp32(sums.data).astype(np.uint16), sums.defined)
+        return _write_columns(memories, command, rows, product, n_beats)
+    memories.partial[where] = sums
+    return {"array_beats": len(rows) * n_columns * n_beats}
+
+
 def matmul(memories, command, rows):
-    """Rows times weights into IMEM."""
+    """Rows times weights into IMEM, or a piece of that product."""
     query = _queries(memories, command, rows, memories.sizes.n_lanes)
-    product = _columns(memories, command, query, command.n_out)
-    return _write_columns(memories, command, rows, product, query.data.shape[1])
+    return _product(memories, command, rows, query, command.n_out)
 
 
 def weighted_sum(memories, command, rows, bits):
@@ -87,8 +111,7 @@ def weighted_sum(memories, command, rows, bits):
     lanes, n_beats = sizes.column_beats * sizes.n_lanes, bits.shape[2] * sizes.column_beats
     words = encoded_matrix(memories.probabilities, command.source, bits)
     query = words.reshape(bits.shape).transpose(0, 2, 1).padded(lanes).reshape(len(rows), n_beats, sizes.n_lanes)
-    product = _columns(memories, command, query, command.n_in)
-    return _write_columns(memories, command, rows, product, n_beats)
+    return _product(memories, command, rows, query, command.n_in)
 
 
 def project(memories, command, rows):

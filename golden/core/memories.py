@@ -75,7 +75,7 @@ class Memories:
     """All memories, undefined at first.
 
     ``imem`` [words, W], ``wmem`` [banks, words, L], ``vmem`` [banks, words, S], ``scores`` and ``probabilities``
-    [banks, words], ``mask`` [rows, banks * slots] of bits, ``mass`` [tokens].
+    [banks, words], ``partial`` [banks, words] in FP32, ``mask`` [rows, banks * slots] of bits, ``mass`` [tokens].
     """
 
     def __init__(self, sizes):
@@ -86,6 +86,7 @@ class Memories:
         self.vmem = Words.undefined(banks, sizes.vmem_depth, sizes.simd_lanes)
         self.scores = Words.undefined(banks, sizes.omem_depth)
         self.probabilities = Words.undefined(banks, sizes.omem_depth)
+        self.partial = Words.undefined(banks, sizes.pmem_depth, dtype=np.uint32)
         self.mask = Words.undefined(sizes.mask_rows, banks * sizes.key_slots, dtype=bool)
         self.mass = Words.undefined(sizes.max_tokens)
 

@@ -23,7 +23,7 @@ import numpy as np
 from golden.core.streams import TokenCompare
 from golden.program import placement
 from golden.program.data import Banked, DataProgram, Encoded, Matrix, Stored, Weights
-from golden.spec.commands import Elementwise, Opcode, Projection
+from golden.spec.commands import Elementwise, Opcode, Product, Projection
 from golden.spec.sizes import words_for
 from golden.units.layer_norm_unit import encode_epsilon
 from golden.units.softmax_unit import encode_scale
@@ -45,10 +45,16 @@ class Program(DataProgram):
         theta = int(placement.fp16_words(float(theta)))
         self.issue(Opcode.CTR, beats, {"restart": restart}, theta=theta)
 
-    def matmul(self, matrix, weights, gated=False, into=None, first_row=0):
+    def matmul(self, matrix, weights, gated=False, into=None, first_row=0, piece=Product.WHOLE, partial=0):
+        """Rows times weights. ``piece`` is one of :class:`golden.spec.commands.Product`, with partial sums from
+        ``partial`` on; :meth:`sum_of_products` makes all of them."""
+        if piece in (Product.FIRST, Product.NEXT):
+            into = Matrix(0, 0, 0, 0)
         into = into or self.matrix(matrix.n_rows, weights.n_out)
         self.issue(
             Opcode.MATMUL,
+            function=piece,
+            source_2=partial,
             flags={"gated": gated, "bias": weights.has_bias},
             n_rows=matrix.n_rows,
             n_in=weights.n_in,
@@ -58,6 +64,26 @@ class Program(DataProgram):
             bank_address=weights,
             first_row=first_row,
         )
+        return into
+
+    def sum_of_products(self, n_pieces, pair, gated=False, into=None):
+        """The sum of products of equal sizes: in FP32, rounded to FP16 at the end.
+
+        ``pair(i)`` gives rows and weights of piece i; it may load them, as it is called when the piece is due.
+        """
+        partial = None
+        for index in range(n_pieces):
+            matrix, weights = pair(index)
+            if n_pieces == 1:
+                return self.matmul(matrix, weights, gated, into)
+            if partial is None:
+                length = matrix.n_rows * words_for(weights.n_out, self.sizes.n_banks)
+                partial = self.place("partial", length, purpose=f"{matrix.n_rows} rows of sums")
+                into = into or self.matrix(matrix.n_rows, weights.n_out)
+            last = index == n_pieces - 1
+            piece = Product.LAST if last else Product.NEXT if index else Product.FIRST
+            self.matmul(matrix, weights, gated, into, piece=piece, partial=partial)
+        self._arenas["partial"].free(partial)
         return into
 
     def _project(self, function, memory, lanes, matrix, weights, multiplier, at, words_a_slot=1):

@@ -24,6 +24,7 @@ __all__ = [
     "Field",
     "Memory",
     "Opcode",
+    "Product",
     "Projection",
     "Unit",
     "fields_of",
@@ -130,6 +131,15 @@ class Memory(Documented):
     TOKENS = 6, "token list: an entry a beat; STORE sends their number before them and ignores n_rows"
     MASS = 7, "retained mass of each row: a row a beat"
     COUNTERS = 8, "counters, store only: one a beat; n_rows is ignored, and these beats are not counted"
+
+
+class Product(Documented):
+    """Function of MATMUL and WEIGHTED_SUM: a product in one piece, or one that is summed up piece by piece in FP32."""
+
+    WHOLE = 0, "rounded once, into IMEM"
+    FIRST = 1, "into the partial sums"
+    NEXT = 2, "added to the partial sums"
+    LAST = 3, "added to the partial sums, whose sum is rounded once more, into IMEM; the partial sums stay"
 
 
 class Projection(Documented):
@@ -259,6 +269,18 @@ def _store(memory, *reads, **bounds):
     return _transfer(Opcode.STORE, Unit.STORE, memory, bounds, reads=reads)
 
 
+def _products(columns, *, reads, **common):
+    """The rows of the table for a product with so many columns: for each :class:`Product` a row."""
+    partial = Words("partial", "source_2", ("n_rows", RoundUp(columns, "n_banks")))
+    result = Matrix("destination", columns, chained=True)
+    return (
+        Form(functions=(Product.WHOLE,), reads=reads, writes=(result,), **common),
+        # What is read and replaced counts as written.
+        Form(functions=(Product.FIRST, Product.NEXT), reads=reads, writes=(partial,), **common),
+        Form(functions=(Product.LAST,), reads=(*reads, partial), writes=(result,), **common),
+    )
+
+
 COMMANDS = (
     Form(opcode=Opcode.CLEAR, functions=(0, 1)),
     _load(Memory.ROWS, Matrix("destination", "n_in", chained=True), n_rows=_TOKENS, n_in=_DIM),
@@ -276,15 +298,16 @@ COMMANDS = (
     _store(Memory.TOKENS, TokenList()),
     _store(Memory.MASS, MassRows(), n_rows=_TOKENS),
     _store(Memory.COUNTERS),
-    Form(
+    *_products(
+        "n_out",
         opcode=Opcode.MATMUL,
         unit=Unit.ARRAY,
         flags=("gated", "bias"),
         bounds={"n_rows": _TOKENS, "n_in": _DIM, "n_out": _DIM},
         reads=(Matrix("source", "n_in", chained=True), _WEIGHTS),
-        writes=(Matrix("destination", "n_out", chained=True),),
     ),
-    Form(
+    *_products(
+        "n_in",
         opcode=Opcode.WEIGHTED_SUM,
         unit=Unit.ARRAY,
         flags=("gated",),
@@ -294,7 +317,6 @@ COMMANDS = (
             encoded("probabilities", "source"),
             Words("wmem", "bank_address", (RoundUp("n_in", "n_banks"), Slots("n_out", "column_beats"))),
         ),
-        writes=(Matrix("destination", "n_in", chained=True),),
     ),
     Form(
         opcode=Opcode.PROJECT,

@@ -10,7 +10,10 @@ MAX_WORDS = 1 << 16
 """Words of a memory of the core: addresses in a command have 16 bits."""
 
 MAX_BANKS = 64
-"""Banks of the core; also lanes of a dot-product unit and of a SIMD engine."""
+"""Banks of the core."""
+
+MAX_LANES = 128
+"""Lanes of a dot-product unit of the core, and of an engine."""
 
 MAX_RUN_AHEAD = 8
 """Rows that a dot-product unit may be ahead of the slowest one; the default as well."""

@@ -15,6 +15,7 @@ DEPTH = {
     "vmem": "vmem_depth",
     "scores": "omem_depth",
     "probabilities": "omem_depth",
+    "partial": "pmem_depth",
 }
 """The memories that are addressed in words, and the parameter with the depth of each memory or of its banks."""
 

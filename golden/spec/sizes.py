@@ -5,7 +5,7 @@ from math import gcd, lcm
 
 from golden.spec import layer_norm_unit, softmax_unit
 from golden.spec.dot_product_array import MAX_BEATS
-from golden.spec.limits import MAX_BANKS, MAX_RUN_AHEAD, MAX_SLOTS, MAX_WORDS
+from golden.spec.limits import MAX_BANKS, MAX_LANES, MAX_RUN_AHEAD, MAX_SLOTS, MAX_WORDS
 from golden.spec.parameters import Parameters, choice, integer, power_of_two
 from golden.spec.token_selector import MAX_BEATS_A_ROW, MAX_CHANNELS, MAX_PATCH, MAX_SIDE, REFERENCES, LatentParameters
 
@@ -22,6 +22,7 @@ __all__ = [
     "Latent",
     "Masks",
     "OmemDepth",
+    "PmemDepth",
     "RowDim",
     "RunAhead",
     "SimdLanes",
@@ -154,25 +155,25 @@ class Banks(PartSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class Lanes(PartSizes):
-    n_lanes: int = power_of_two(4, low=1, high=MAX_BANKS, doc="products a beat of a dot-product unit")
+    n_lanes: int = integer(4, low=1, high=MAX_LANES, doc="products a beat of a dot-product unit")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimdLanes(PartSizes):
-    simd_lanes: int = power_of_two(4, low=1, high=MAX_BANKS, doc="lanes of a SIMD engine")
+    simd_lanes: int = integer(4, low=1, high=MAX_LANES, doc="lanes of an engine")
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorLanes(PartSizes):
     vector_lanes: int | None = integer(
-        None, low=1, high=MAX_BANKS, doc="lanes of the vector unit, a divisor of a word of IMEM; by default 8 at most"
+        None, low=1, high=MAX_LANES, doc="lanes of the vector unit, a divisor of a word of IMEM; by default 8 at most"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpecialLanes(PartSizes):
     special_lanes: int | None = integer(
-        None, low=1, high=MAX_BANKS, doc="function units of each kind in it; by default half of vector_lanes"
+        None, low=1, high=MAX_LANES, doc="function units of each kind in it; by default half of vector_lanes"
     )
 
 
@@ -214,7 +215,7 @@ class RunAhead(PartSizes):
 @dataclass(frozen=True, kw_only=True)
 class ImemDepth(PartSizes):
     imem_depth: int = integer(
-        512, low=2, high=MAX_WORDS, doc="words of IMEM, max(n_banks, 2*n_lanes, simd_lanes) elements each"
+        512, low=2, high=MAX_WORDS, doc="words of IMEM"
     )
 
 
@@ -231,6 +232,13 @@ class VmemDepth(PartSizes):
 @dataclass(frozen=True, kw_only=True)
 class OmemDepth(PartSizes):
     omem_depth: int = integer(1024, low=2, high=MAX_WORDS, doc="scores, and as many probabilities, a bank")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PmemDepth(PartSizes):
+    pmem_depth: int = integer(
+        0, low=0, high=MAX_WORDS, doc="partial sums a dot-product unit, FP32; with 0 products are not summed in pieces"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +286,7 @@ class KeyMask(Masks, Tokens, Banks):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLimits(
-    Masks, OmemDepth, VmemDepth, WmemDepth, ImemDepth, RowDim, HeadDim, Tokens, SimdLanes, Lanes, Banks
+    Masks, PmemDepth, OmemDepth, VmemDepth, WmemDepth, ImemDepth, RowDim, HeadDim, Tokens, SimdLanes, Lanes, Banks
 ):
     """The parameters that limit commands."""
 
@@ -287,6 +295,7 @@ class CommandLimits(
 class CoreSizes(
     Latent,
     Masks,
+    PmemDepth,
     OmemDepth,
     VmemDepth,
     WmemDepth,

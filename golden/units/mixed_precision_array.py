@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from golden.arith.elementwise import add_fp32
 from golden.arith.floats import check_words, decode, round_pack
 from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision import GROUP, KEY_OFFSET, MAX_SLICES
@@ -104,10 +105,7 @@ def accumulate(outputs, sums, exponent, weight_scales):
         nan=scale.is_nan | scale.is_inf & (sums == 0),
         inf=scale.is_inf,
     )
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.asarray(outputs, np.uint32).view(np.float32) + product.view(np.float32)
-    words = total.astype(np.float32).view(np.uint32)
-    return np.where(np.isnan(total), np.uint32(FP32.nan), words)
+    return add_fp32(outputs, product)
 
 
 def multiply(quantised, entries, weights, weight_scales, outputs, *, finest_exponent, n_levels):

@@ -12,7 +12,7 @@ import numpy as np
 
 from golden.core.streams import n_load_beats
 from golden.program import placement
-from golden.spec.commands import COMMANDS, FIELDS, FLAGS, Command, ErrorCode, Memory, Opcode, Projection
+from golden.spec.commands import COMMANDS, FIELDS, FLAGS, Command, ErrorCode, Memory, Opcode, Product, Projection
 from golden.spec.operands import Matrix
 from golden.spec.sizes import words_for
 from golden.units.layer_norm_unit import encode_epsilon
@@ -95,7 +95,8 @@ class RandomPrograms(RandomInputs):
             else:
                 command, n = self._spmm(source, mask, n_rows, n_keys)
                 kind = "rows"
-            planned.append(replace(command, flags=command.flags | gated, first_row=first_row))
+            command = replace(command, flags=command.flags | gated, first_row=first_row)
+            planned += self._in_pieces(command)
             source = (command.destination, command.destination_stride)
         for command in planned:
             if not self._go(command):
@@ -223,6 +224,19 @@ class RandomPrograms(RandomInputs):
             fields[name] = self._value(form.opcode, name)
         function = int(rng.choice(form.functions)) if form.functions else int(rng.integers(256))
         return Command(opcode=form.opcode, function=function, **fields), n
+
+    def _in_pieces(self, command):
+        """A product as it is, or now and then as several that are summed up."""
+        rng, sizes = self.rng, self.sizes
+        if command.opcode not in (Opcode.MATMUL, Opcode.WEIGHTED_SUM) or rng.random() < 0.5:
+            return [command]
+        columns = command.n_out if command.opcode == Opcode.MATMUL else command.n_in
+        length = command.n_rows * words_for(columns, sizes.n_banks)
+        if length > sizes.pmem_depth:
+            return [command]
+        command = replace(command, source_2=self._place("partial", length))
+        pieces = [Product.FIRST, *[Product.NEXT] * int(rng.integers(0, 2)), Product.LAST]
+        return [replace(command, function=int(piece)) for piece in pieces]
 
     def _further_operand(self, operand, n_rows, n, planned):
         """Where another matrix is: now and then what a command of this chain gave, also the one just before."""

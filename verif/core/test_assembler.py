@@ -99,3 +99,26 @@ def test_parts_of_matrices():
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
+
+
+def test_a_product_in_pieces():
+    """The sum in FP32 is closer to the exact one than the roundings of each piece, and has the bits of no order."""
+    sizes = CoreSizes(pmem_depth=64, max_dim=32)
+    rng = np.random.default_rng(5)
+    rows, weights = (rng.standard_normal(shape).astype(np.float16) for shape in ((7, 96), (96, 20)))
+    program = Program(sizes)
+
+    def pair(index):
+        part = slice(32 * index, 32 * index + 32)
+        return program.load_rows(rows[:, part], into=places[0]), program.load_weights(weights[part], at=places[1])
+
+    places = program.matrix(7, 32), program.place("wmem", 40)
+    out = program.store_rows(program.sum_of_products(3, pair))
+    run = Core(sizes).execute(program.commands, program.load_beats)
+    assert run.executed == [True] * len(program.commands)
+    exact = rows.astype(np.float64) @ weights.astype(np.float64)
+    assert np.abs(out.of(run).view(np.float16) - exact).max() <= 2.0**-11 * np.abs(exact).max() * 1.01
+    assert program.place("partial", 64) == 0
+    with pytest.raises(ValueError, match="partial: 7 rows of sums needs 35 words; of 0 there"):
+        other = Program(CoreSizes(max_dim=32))
+        other.sum_of_products(2, lambda _: (other.load_rows(rows[:, :32]), other.load_weights(weights[:32])))

@@ -73,7 +73,7 @@ CASES = [
     (command(Opcode.CLEAR), {"function": 1}, {OK: [{}], FUNCTION: [{"function": 2}, {"flags": GATED}]}),
     (ROWS, {}, {FUNCTION: [{"function": 8}, {"function": 9}, {"flags": GATED}, {"flags": 128}]}),
     (STORE_ROWS, {}, {FUNCTION: [{"function": 1}, {"function": 2}, {"function": 9}, {"flags": BIAS}]}),
-    (MATMUL, {"flags": GATED | BIAS}, {OK: [{"function": 77}], FUNCTION: [{"flags": MAKE}, {"flags": 32}]}),
+    (MATMUL, {"flags": GATED | BIAS}, {RANGE: [{"function": 1}, {"function": 3}], FUNCTION: [{"function": 4}, {"flags": MAKE}, {"flags": 32}]}),
     (
         PROJECT,
         {"flags": BIAS, "destination": 18},

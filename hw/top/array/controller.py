@@ -14,12 +14,13 @@ from hw.top.array.column_writer import ColumnWriter
 from hw.top.array.group_collector import GroupCollector
 from hw.top.array.hash_order import HashOrder
 from hw.top.array.mask_feeder import MaskFeeder
+from hw.top.array.partial_sums import PartialSums
 from hw.top.array.plan import ArrayPlan, ArrayPlanParameters, item_layout
 from hw.top.array.probability_feeder import ProbabilityFeeder
 from hw.top.array.query_feeder import QueryFeeder
 from hw.top.array.value_column_writer import ValueColumnWriter
 from hw.top.interfaces import BankReadPort, UnitControl, bank_write, imem_read, imem_write, mask_read, score_write, value_write
-from hw.top.parameters import CorePart, ImemDepth, OmemDepth, RunAhead, VmemDepth
+from hw.top.parameters import CorePart, ImemDepth, OmemDepth, PmemDepth, RunAhead, VmemDepth
 from hw.top.rows.row_address_generator import RowAddressGenerator
 from hw.top.rows.row_sequencer import RowSequencer
 from hw.units.dot_product_array.slice import slice_activity
@@ -37,7 +38,7 @@ def any_of(values):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArrayControllerParameters(OmemDepth, VmemDepth, ImemDepth, RunAhead, ArrayPlanParameters):
+class ArrayControllerParameters(PmemDepth, OmemDepth, VmemDepth, ImemDepth, RunAhead, ArrayPlanParameters):
     pass
 
 
@@ -51,6 +52,7 @@ class ArrayController(CorePart):
     * MATMUL: column c is slot c // n_banks of unit c % n_banks. A row is written into IMEM in groups of n_banks
       elements; elements beyond the last column are +0, words beyond the last group are not written.
     * WEIGHTED_SUM: the same with rows of probabilities, each slot a beat (:class:`ProbabilityFeeder`).
+    * A product in pieces goes to the units' partial sums, or from there to IMEM (:class:`PartialSums`).
     * SDDMM: each unit scans its part of the row's mask and writes its scores to its own bank, from
       ``destination`` on, in the order of their rows, those of a row by rising slot.
     * PROJECT: the product of all rows in the order of the hash (:class:`~hw.top.array.hash_order.HashOrder`), group by
@@ -87,6 +89,7 @@ class ArrayController(CorePart):
             weight_depth=p.wmem_depth,
             query_beats=p.query_beats,
             run_ahead=p.run_ahead,
+            wide_score=p.pmem_depth > 0,
         )
 
     @staticmethod
@@ -217,6 +220,8 @@ class ArrayController(CorePart):
             max_tokens=self.max_tokens, imem_depth=self.imem_depth, n_matrices=1
         )
         place = placing.placed.payload.places[0]
+        is_written = Signal(name="rows_are_written")
+        m.d.comb += is_written.eq(plan.kind.dense & ~plan.kind.sums)
         item = data.View(item_layout(self.parameters), items.payload)
         # As many as the array can hold, and some for those on their way to it.
         m.submodules.waiting = waiting = StreamQueue(
@@ -226,11 +231,11 @@ class ArrayController(CorePart):
             placing.first[0].eq(self.control.command.destination),
             placing.stride[0].eq(self.control.command.destination_stride),
             placing.rows.payload.eq(item.row),
-            placing.rows.valid.eq(items.valid & plan.kind.dense),
+            placing.rows.valid.eq(items.valid & is_written),
             placing.placed.ready.eq(waiting.source.ready & plan.kind.dense),
             waiting.source.payload.eq(Mux(plan.kind.project, items.payload, place)),
             waiting.source.valid.eq(Mux(plan.kind.project, items.valid, placing.placed.valid)),
-            items.ready.eq(Mux(plan.kind.project, waiting.source.ready, placing.rows.ready | plan.kind.sddmm)),
+            items.ready.eq(Mux(plan.kind.project, waiting.source.ready, placing.rows.ready | ~is_written)),
             collector.plan.eq(plan),
             collector.places.payload.eq(waiting.sink.payload),
             collector.places.valid.eq(waiting.sink.valid & plan.kind.dense),
@@ -245,7 +250,33 @@ class ArrayController(CorePart):
                 score.valid.eq(source.valid),
                 source.ready.eq(score.ready | plan.kind.sddmm),
             ]
+            if p.pmem_depth:
+                self._sum(m, unit, source, score)
         return collector
+
+    def _sum(self, m, unit, source, score):
+        """The partial sums of a unit, between its scores and the groups."""
+        p, plan, command = self.parameters, self._plan, self.control.command
+        m.submodules[f"partial_sums_{unit}"] = sums = PartialSums(depth=p.pmem_depth, n_slots=p.array_slots)
+        is_partial = plan.kind.sums | plan.kind.gives
+        m.d.comb += [
+            sums.start.eq(self.control.start),
+            sums.first.eq(command.source_2),
+            sums.slots.eq(plan.weight_stride),
+            sums.adds.eq(plan.kind.adds),
+            sums.gives.eq(plan.kind.gives),
+            sums.terms.payload["value"].eq(source.payload.wide),
+            sums.terms.payload.slot.eq(source.payload.slot),
+            sums.terms.payload.last_of_row.eq(source.payload.last_of_row),
+            sums.terms.valid.eq(source.valid & is_partial),
+            sums.sums.ready.eq(score.ready),
+        ]
+        with m.If(is_partial):
+            m.d.comb += [
+                score.payload.eq(sums.sums.payload),
+                score.valid.eq(sums.sums.valid),
+                source.ready.eq(sums.terms.ready),
+            ]
 
     def _put(self, m, collector, starts_project):
         """Groups to IMEM, or through the aligner to the banks; returns the condition that the latter are complete."""
@@ -345,15 +376,19 @@ class ArrayController(CorePart):
         array, plan = self._array, self._plan
         n_done = Signal.like(self.control.rows_done, name="n_done")
         is_running = Signal()
-        row_is_done = Signal()
+        row_is_done, row_is_summed = Signal(), array.row_done.valid & plan.kind.sums
+        if self.pmem_depth:
+            # Partial sums are in their memory some clocks after they were taken.
+            for stage in range(1, PartialSums.latency + 1):
+                delayed = Signal(name=f"row_summed_{stage}")
+                m.d.sync += delayed.eq(row_is_summed)
+                row_is_summed = delayed
         m.d.comb += [
             array.row_done.ready.eq(1),
             row_is_done.eq(
-                Mux(
-                    plan.kind.sddmm,
-                    array.row_done.valid,
-                    self.imem_write.valid & self.imem_write.ready & collector.groups.payload.ends_row,
-                )
+                (array.row_done.valid & plan.kind.sddmm)
+                | row_is_summed
+                | (self.imem_write.valid & self.imem_write.ready & collector.groups.payload.ends_row)
             ),
             self.control.rows_done.eq(n_done),
             self.control.done.eq(is_running & (n_done == self.control.n_active)),

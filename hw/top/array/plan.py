@@ -7,7 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
-from golden.spec.commands import FLAGS, Opcode, Projection
+from golden.spec.commands import FLAGS, Opcode, Product, Projection
 from golden.spec.sizes import words_for
 from hw.lib.division import quotient, remainder
 from hw.top.command_layout import COMMAND_LAYOUT
@@ -16,6 +16,20 @@ from hw.top.parameters import CorePart, HeadDim, KeyMask, Lanes, RowDim, SimdLan
 from hw.top.rows.mask_scanner import used_slots
 
 __all__ = ["ArrayPlan", "ArrayPlanParameters", "group_width", "item_layout", "mask_layout", "plan_layout", "query_layout"]
+
+
+KINDS = {
+    "dense": "a product of rows or of probabilities",
+    "weighted": "of probabilities",
+    "adds": "to partial sums",
+    "sums": "partial sums, which are kept",
+    "gives": "partial sums, which are rounded and written",
+    "sddmm": "scores",
+    "project": "a product into banks",
+    "to_values": "as values",
+    "to_columns": "as columns of values",
+}
+"""What a command is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +82,7 @@ def plan_layout(p):
     slot_width = ceil_log2(p.key_slots)
     return data.StructLayout(
         {
-            # Products of rows and of probabilities are both written as rows: dense.
-            "kind": data.StructLayout(dict.fromkeys(("dense", "weighted", "sddmm", "project", "to_values", "to_columns"), 1)),
+            "kind": data.StructLayout(dict.fromkeys(KINDS, 1)),
             "query": query_layout(p),
             "weight_base": wmem_width,
             "weight_stride": wmem_width,
@@ -144,6 +157,9 @@ class ArrayPlan(CorePart):
         m.d.comb += [
             kind.dense.eq((command.opcode == Opcode.MATMUL) | kind.weighted),
             kind.weighted.eq(command.opcode == Opcode.WEIGHTED_SUM),
+            kind.adds.eq(kind.dense & ((command.function == Product.NEXT) | (command.function == Product.LAST))),
+            kind.sums.eq(kind.dense & ((command.function == Product.FIRST) | (command.function == Product.NEXT))),
+            kind.gives.eq(kind.dense & (command.function == Product.LAST)),
             kind.sddmm.eq(command.opcode == Opcode.SDDMM),
             kind.project.eq(command.opcode == Opcode.PROJECT),
             kind.to_values.eq(command.function == Projection.VALUES),
