@@ -138,7 +138,7 @@ class StreamMonitor:
         self._ready = getattr(dut, f"{name}__ready", None)  # absent where every beat must be taken
         self._begin(None)
         if self._ready is not None:
-            self._ready.value = 0
+            self._ready.value = self._driven = 0
 
     def _begin(self, stall):
         self._stall = stall
@@ -157,8 +157,9 @@ class StreamMonitor:
 
     def drive(self, cycle):
         self._is_ready = self._ready is None or self._stall is None or not self._stall.stalls()
-        if self._ready is not None:
-            self._ready.value = int(self._is_ready)
+        # A write takes as long as all else in a clock.
+        if self._ready is not None and self._is_ready != self._driven:
+            self._ready.value = self._driven = int(self._is_ready)
 
     def sample(self, cycle):
         """True if a beat moves at the coming edge."""

@@ -31,7 +31,7 @@ class Pipeline:
         self._inputs = [getattr(dut, port) for port in job["inputs"]]
         self._outputs = {port: getattr(dut, port) for port in job["outputs"]}
         self._advance, self._latency, self._stalls, self._rng = dut.advance, job["latency"], job["stalls"], rng
-        self._advances, self._moves = 0, True
+        self._advances, self._moves, self._driven = 0, True, None
         self._holds, self._held = job["holds"], None  # what a clock that did not advance must leave at the outputs
         self.stalled = 0
         self.results = {port: [] for port in job["outputs"]}
@@ -48,7 +48,8 @@ class Pipeline:
         self._moves = self._rng.random() >= self._stalls
         is_next = self._moves and self._advances < len(self._rows)
         row = self._rows[self._advances] if is_next else self._rng.choice(self._rows)
-        self._advance.value = int(self._moves)
+        if self._moves != self._driven:
+            self._advance.value = self._driven = int(self._moves)
         for port, value in zip(self._inputs, row, strict=False):
             port.value = value
 
