@@ -66,9 +66,10 @@ def _columns(memories, command, query, n_columns, form="narrow"):
 def _write_columns(memories, command, rows, product, n_beats):
     """A product into IMEM, in whole groups of n_banks elements as far as the row's words go: the rest is zeros."""
     sizes, n_columns = memories.sizes, product.data.shape[1]
-    written = min(words_for(n_columns, each) * each for each in (sizes.n_banks, sizes.row_word))
-    product = product.padded(written)
-    memories.write_rows(command.destination, command.destination_stride, rows, product)
+    groups = words_for(n_columns, sizes.n_banks) * sizes.n_banks
+    row_end = words_for(command.column + n_columns, sizes.row_word) * sizes.row_word
+    product = product.padded(min(groups, row_end - command.column))
+    memories.write_rows(command.destination, command.destination_stride, rows, product, command.column)
     return {"array_beats": len(rows) * n_columns * n_beats}
 
 

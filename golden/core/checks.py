@@ -101,8 +101,10 @@ def _sizes_fit(form, command, sizes):
         return False
     for operand in form.operands(Matrix):
         stride = getattr(command, operand.stride)
-        is_short = stride < words_for(getattr(command, operand.elements), sizes.row_word)
+        is_short = stride < words_for(_row_end(operand, command), sizes.row_word)
         if is_short and not (operand.stride_may_be_0 and stride == 0):
+            return False
+        if operand.column and getattr(command, operand.column) % getattr(sizes, operand.column_step):
             return False
     for operand in form.operands(MaskRows):
         number = getattr(command, operand.number)
@@ -111,6 +113,11 @@ def _sizes_fit(form, command, sizes):
         ):
             return False
     return True
+
+
+def _row_end(operand, command):
+    """Elements from the beginning of a matrix's row to its last one."""
+    return getattr(command, operand.elements) + (getattr(command, operand.column) if operand.column else 0)
 
 
 def _uses_first_row(form, command):
@@ -161,7 +168,7 @@ def _extent(operand, command, sizes, largest_token, is_written):
             last_row = operand.n_rows - 1
         else:
             last_row = largest_token if command.has("gated") else getattr(command, operand.n_rows) - 1
-        words = words_for(getattr(command, operand.elements), sizes.row_word)
+        words = words_for(_row_end(operand, command), sizes.row_word)
         length = last_row * getattr(command, operand.stride) + words
     return Extent(operand.memory, first, first + length, is_written)
 

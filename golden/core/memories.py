@@ -98,9 +98,9 @@ class Memories:
         """The first n elements of rows of a matrix in IMEM, [rows, n]."""
         return self.imem.reshape(-1)[self._elements(first, stride, rows, n)]
 
-    def write_rows(self, first, stride, rows, words):
-        """Replace the first elements of rows of a matrix in IMEM by ``words`` [rows, n]."""
-        self.imem.reshape(-1)[self._elements(first, stride, rows, words.data.shape[1])] = words
+    def write_rows(self, first, stride, rows, words, column=0):
+        """Replace elements of rows of a matrix in IMEM, from ``column`` on, by ``words`` [rows, n]."""
+        self.imem.reshape(-1)[column + self._elements(first, stride, rows, words.data.shape[1])] = words
 
     def mask_row_numbers(self, mask, rows):
         """Where rows of a mask are in the mask memory: mask 0 has one row for all."""

@@ -65,7 +65,8 @@ def spmm(memories, command, rows, bits):
     is_defined = np.asarray(coefficients.defined.all(axis=1))[:, None] & (
         mask.astype(np.float32) @ ~values.defined == 0
     )
-    memories.write_rows(command.destination, command.destination_stride, rows, Words(result, is_defined))
+    result = Words(result, is_defined)
+    memories.write_rows(command.destination, command.destination_stride, rows, result, command.column)
     return {"spmm_terms": int(bits.sum()) * chunks}
 
 

@@ -27,6 +27,7 @@ class Matrix:
     n_rows: int
     n: int
     word: int = 0  # elements of a word of IMEM
+    column: int = 0  # element of the first word at which rows begin; not 0 only for results of products
 
     memory = "imem"
 
@@ -37,12 +38,14 @@ class Matrix:
         return replace(self, first=self.first + first * self.stride, n_rows=n_rows)
 
     def columns(self, first, n):
-        """Columns ``first`` to ``first + n - 1``, the first one at the beginning of a word, as a matrix of their own."""
+        """Columns ``first`` to ``first + n - 1`` as a matrix of their own.
+
+        If they do not begin with a word, they can only be the result of a product.
+        """
         if not 0 <= first <= first + n <= self.n:
             raise ValueError(f"columns {first} to {first + n - 1} are not in a matrix of {self.n} columns")
-        if first % self.word:
-            raise ValueError(f"first column must be a multiple of {self.word}, a word of IMEM, not {first}")
-        return replace(self, first=self.first + first // self.word, n=n)
+        words, column = divmod(self.column + first, self.word)
+        return replace(self, first=self.first + words, n=n, column=column)
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,13 @@ class DataProgram:
             values[name] = getattr(value, "first", value)
             if hasattr(value, "stride"):
                 values[f"{name}_stride"] = value.stride
+            if getattr(value, "column", 0):
+                if name != "destination" or "column" not in fields_of(opcode):
+                    raise ValueError(
+                        f"{name} of {opcode.name} must begin with a word of IMEM, {value.word} elements, "
+                        f"not at element {value.column} of one"
+                    )
+                values["column"] = value.column
         for kind, names, legal in (("field", values, fields_of(opcode)), ("flag", flags or {}, flags_of(opcode))):
             for name in names:
                 if name not in legal:

@@ -73,6 +73,7 @@ FIELDS = (
         "scale", 7, 0, SCALE.width, f"SOFTMAX: scale * log2(e) as {SCALE.text}; LAYER_NORM: epsilon as {EPSILON.text}"
     ),
     Field("first_row", 8, 0, 16, "first row of masks and of the retained mass; with gated, first entry of the list"),
+    Field("column", 8, 16, 16, "element of the rows at which a result of a product begins"),
 )
 WORDS = 9
 COMMAND_WIDTH = 32 * WORDS
@@ -217,6 +218,7 @@ class Command:
     theta: int = 0
     scale: int = 0
     first_row: int = 0
+    column: int = 0
 
     def __post_init__(self):
         for item in FIELDS:
@@ -272,7 +274,7 @@ def _store(memory, *reads, **bounds):
 def _products(columns, *, reads, **common):
     """The rows of the table for a product with so many columns: for each :class:`Product` a row."""
     partial = Words("partial", "source_2", ("n_rows", RoundUp(columns, "n_banks")))
-    result = Matrix("destination", columns, chained=True)
+    result = Matrix("destination", columns, chained=True, column="column", column_step="product_step")
     return (
         Form(functions=(Product.WHOLE,), reads=reads, writes=(result,), **common),
         # What is read and replaced counts as written.
@@ -384,7 +386,7 @@ COMMANDS = (
             encoded("probabilities", "source"),
             Words("vmem", "bank_address", (RoundUp("n_in", "simd_lanes"), Slots("n_out"))),
         ),
-        writes=(Matrix("destination", "n_in", chained=True),),
+        writes=(Matrix("destination", "n_in", chained=True, column="column", column_step="simd_lanes"),),
     ),
     Form(
         opcode=Opcode.ELEMENTWISE,

@@ -43,13 +43,18 @@ class Slots:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows in IMEM: row r begins at word ``base + r * stride`` and has ``elements`` elements, in whole words."""
+    """Rows in IMEM: row r begins at word ``base + r * stride`` and has ``elements`` elements, in whole words.
+
+    With ``column`` they begin at the element that this field says, a multiple of the size ``column_step``.
+    """
 
     base: str
     elements: str
     n_rows: str | int = "n_rows"
     chained: bool = False  # rows can be handed over one by one to or from another command of a chain
     stride_may_be_0: bool = False  # stride 0: one row for all rows; else it is at least the words of a row
+    column: str | None = None
+    column_step: str | None = None
     memory: str = field(default="imem", init=False)
 
     @property
@@ -59,7 +64,7 @@ class Matrix:
 
     @property
     def fields(self):
-        return (self.base, self.stride, self.elements)
+        return (self.base, self.stride, self.elements, *((self.column,) if self.column else ()))
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,11 @@ class DerivedSizes:
         return gcd(self.n_banks, self.simd_lanes)
 
     @property
+    def product_step(self):
+        """Where results of dense products may begin in a row: multiples of so many elements."""
+        return self.row_part if self.groups_straddle else self.n_banks
+
+    @property
     def n_vector_lanes(self):
         """Elements of a word that the vector unit takes in a clock."""
         return self.vector_lanes or gcd(self.row_word, 8)

@@ -58,5 +58,6 @@ def random_command(rng, sizes):
         bank_address=place(min(sizes.wmem_depth, sizes.vmem_depth)),
         theta=int(rng.integers(0, 65536)),
         scale=int(rng.integers(0, 1 << 19)),
+        column=int(rng.choice([sizes.row_word, sizes.n_banks, sizes.simd_lanes, 1])) if rng.random() < 0.1 else 0,
         first_row=small(sizes.max_tokens) if rng.random() < 0.2 else 0,
     )

@@ -181,8 +181,9 @@ class RandomPrograms(RandomInputs):
     def _spmm(self, source, mask, n_rows, n_keys):
         """Probabilities times values, on the engines or on the dot-product units."""
         d = self._size(self.sizes.max_head_dim)
-        first, stride = self._matrix(n_rows, d)
         on_array = self.rng.random() < 0.4
+        column = self._column(self.sizes.product_step if on_array else self.sizes.simd_lanes)
+        first, stride = self._matrix(n_rows, column + d)
         command = Command(
             opcode=Opcode.WEIGHTED_SUM if on_array else Opcode.SPMM,
             mask=mask,
@@ -192,6 +193,7 @@ class RandomPrograms(RandomInputs):
             source=source[0],
             destination=first,
             destination_stride=stride,
+            column=column,
             bank_address=self._value_columns(n_keys, d) if on_array else self._keys(n_keys, d, Memory.VALUES),
         )
         return command, d
@@ -203,7 +205,8 @@ class RandomPrograms(RandomInputs):
         if rng.random() < 0.5:
             n_out = self._size(min(self._most_dim, sizes.max_head_dim) if rng.random() < 0.5 else self._most_dim)
             bias = FLAGS["bias"] if rng.random() < 0.5 else 0
-            first, stride = self._matrix(n_rows, n_out)
+            column = self._column(sizes.product_step)
+            first, stride = self._matrix(n_rows, column + n_out)
             weights = self._weights(n, n_out, bool(bias))
             return Command(
                 opcode=Opcode.MATMUL,
@@ -211,6 +214,7 @@ class RandomPrograms(RandomInputs):
                 n_out=n_out,
                 destination=first,
                 destination_stride=stride,
+                column=column,
                 bank_address=weights,
                 **fields,
             ), n_out
@@ -224,6 +228,10 @@ class RandomPrograms(RandomInputs):
             fields[name] = self._value(form.opcode, name)
         function = int(rng.choice(form.functions)) if form.functions else int(rng.integers(256))
         return Command(opcode=form.opcode, function=function, **fields), n
+
+    def _column(self, step):
+        """Where a result begins in its rows: mostly with them."""
+        return 0 if self.rng.random() < 0.8 else step * int(self.rng.integers(1, 4))
 
     def _in_pieces(self, command):
         """A product as it is, or now and then as several that are summed up."""

@@ -95,7 +95,10 @@ def test_parts_of_matrices():
     for wrong, message in (
         (lambda: whole.rows(3, 10), "rows 3 to 12 are not in a matrix of 12 rows"),
         (lambda: whole.columns(20, 5), "columns 20 to 24 are not in a matrix of 24 columns"),
-        (lambda: whole.columns(4, 5), "first column must be a multiple of 8, a word of IMEM, not 4"),
+        (
+            lambda: program.store_rows(whole.columns(4, 5)),
+            "source of STORE must begin with a word of IMEM, 8 elements, not at element 4 of one",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
@@ -122,3 +125,26 @@ def test_a_product_in_pieces():
     with pytest.raises(ValueError, match="partial: 7 rows of sums needs 35 words; of 0 there"):
         other = Program(CoreSizes(max_dim=32))
         other.sum_of_products(2, lambda _: (other.load_rows(rows[:, :32]), other.load_weights(weights[:32])))
+
+
+@pytest.mark.parametrize("sizes", [CoreSizes(), CoreSizes(n_lanes=9, simd_lanes=3)], ids=["words", "straddling groups"])
+def test_results_side_by_side(sizes):
+    """Products whose columns begin anywhere in a row: what lies before and behind stays."""
+    rng = np.random.default_rng(6)
+    rows, weights = rng.standard_normal((5, 12)), rng.standard_normal((12, 20)).astype(np.float16)
+    results = []
+    for widths in ((20,), (8, 12), (4, 4, 12)):
+        program = Program(sizes)
+        source, out = program.load_rows(rows), program.load_rows(np.ones((5, 36)) if sizes.max_dim > 35 else np.ones((5, 32)))
+        first = 4
+        for width in widths:
+            part = program.load_weights(weights[:, first - 4 : first - 4 + width])
+            program.matmul(source, part, into=out.columns(first, width))
+            first += width
+        stored = program.store_rows(out)
+        run = Core(sizes).execute(program.commands, program.load_beats)
+        assert run.executed == [True] * len(program.commands)
+        results.append(stored.of(run).view(np.float16))
+    assert all(np.array_equal(results[0], other) for other in results)
+    assert (results[0][:, :4] == 1).all() and (results[0][:, 24:] == 1).all()
+    assert np.allclose(results[0][:, 4:24], rows.astype(np.float16).astype(np.float64) @ weights, atol=2e-2)

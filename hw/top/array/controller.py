@@ -20,7 +20,7 @@ from hw.top.array.probability_feeder import ProbabilityFeeder
 from hw.top.array.query_feeder import QueryFeeder
 from hw.top.array.value_column_writer import ValueColumnWriter
 from hw.top.interfaces import BankReadPort, UnitControl, bank_write, imem_read, imem_write, mask_read, score_write, value_write
-from hw.top.parameters import CorePart, ImemDepth, OmemDepth, PmemDepth, RunAhead, VmemDepth
+from hw.top.parameters import CorePart, OmemDepth, PmemDepth, RunAhead, VmemDepth
 from hw.top.rows.row_address_generator import RowAddressGenerator
 from hw.top.rows.row_sequencer import RowSequencer
 from hw.units.dot_product_array.slice import slice_activity
@@ -38,7 +38,7 @@ def any_of(values):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArrayControllerParameters(PmemDepth, OmemDepth, VmemDepth, ImemDepth, RunAhead, ArrayPlanParameters):
+class ArrayControllerParameters(PmemDepth, OmemDepth, VmemDepth, RunAhead, ArrayPlanParameters):
     pass
 
 
@@ -228,7 +228,7 @@ class ArrayController(CorePart):
             width=max(len(place), len(items.payload)), depth=(1 << array.parameters.row_width) + 4, storage="memory"
         )
         m.d.comb += [
-            placing.first[0].eq(self.control.command.destination),
+            placing.first[0].eq(self.control.command.destination + plan.columns.skipped),
             placing.stride[0].eq(self.control.command.destination_stride),
             placing.rows.payload.eq(item.row),
             placing.rows.valid.eq(items.valid & is_written),

@@ -16,7 +16,7 @@ __all__ = ["GroupCollector"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupCollectorParameters(ImemDepth, ArrayPlanParameters):
+class GroupCollectorParameters(ArrayPlanParameters):
     pass
 
 
@@ -73,7 +73,9 @@ class GroupCollector(CorePart):
         ends_row = Signal()
         # The next group: which units have a score for it, and its destination.
         place = data.StructLayout({name: layout[name].shape for name in ("address", "offset", "ends_row", "is_in_last_word")})
-        word, offset = Signal.like(counted, name="word"), Signal(place["offset"].shape, name="offset")
+        words = plan.columns.last_word
+        word, word_here = Signal.like(words, name="word"), Signal.like(words, name="word_here")
+        offset, here = (Signal(place["offset"].shape, name=name) for name in ("offset", "offset_here"))
         following = Signal(range(2 * p.row_parts))
         next_one = Signal(place, name="next_place", reset_less=True)
         wants = Signal(self.n_banks, reset_less=True)
@@ -89,10 +91,10 @@ class GroupCollector(CorePart):
         with m.If(moves):
             m.d.sync += [
                 is_wanted.eq(Mux(plan.kind.project, self.items.valid, self.places.valid)),
-                next_one.offset.eq(offset),
-                next_one.address.eq(self.places.payload + word),
+                next_one.offset.eq(here),
+                next_one.address.eq(self.places.payload + word_here),
                 next_one.ends_row.eq(ends_row),
-                next_one.is_in_last_word.eq(word == plan.columns.last_word),
+                next_one.is_in_last_word.eq(word_here == plan.columns.last_word),
                 wants.eq(
                     Mux(
                         plan.kind.project & item.is_empty,
@@ -105,12 +107,14 @@ class GroupCollector(CorePart):
         # A group is n_banks elements further than the one before it.
         parts = p.n_banks // p.row_part
         ends_word = following >= p.row_parts
-        m.d.comb += following.eq(offset + parts)
+        m.d.comb += following.eq(here + parts)
+        begins = counted == 0
+        m.d.comb += [here.eq(Mux(begins, plan.columns.offset, offset)), word_here.eq(Mux(begins, 0, word))]
         with m.If(moves & plan.kind.dense & self.places.valid):
             m.d.sync += [
                 counted.eq(Mux(ends_row, 0, counted + 1)),
-                word.eq(Mux(ends_row, 0, word + ends_word)),
-                offset.eq(Mux(ends_row, 0, Mux(ends_word, following - p.row_parts, following))),
+                word.eq(word_here + ends_word),
+                offset.eq(Mux(ends_word, following - p.row_parts, following)),
             ]
 
         has = Cat(score.valid for score in self.scores)

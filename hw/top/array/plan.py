@@ -12,7 +12,7 @@ from golden.spec.sizes import words_for
 from hw.lib.division import quotient, remainder
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.interfaces import address_width
-from hw.top.parameters import CorePart, HeadDim, KeyMask, Lanes, RowDim, SimdLanes, WmemDepth
+from hw.top.parameters import CorePart, HeadDim, ImemDepth, KeyMask, Lanes, RowDim, SimdLanes, WmemDepth
 from hw.top.rows.mask_scanner import used_slots
 
 __all__ = ["ArrayPlan", "ArrayPlanParameters", "group_width", "item_layout", "mask_layout", "plan_layout", "query_layout"]
@@ -33,7 +33,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArrayPlanParameters(WmemDepth, RowDim, HeadDim, SimdLanes, Lanes, KeyMask):
+class ArrayPlanParameters(WmemDepth, ImemDepth, RowDim, HeadDim, SimdLanes, Lanes, KeyMask):
     """The parameters of the plan."""
 
 
@@ -94,7 +94,10 @@ def plan_layout(p):
                     "units": p.n_banks - 1,  # those units, the last one omitted
                     "n_full": group_width(p),
                     "last": group_width(p),  # last group with columns
-                    "last_word": range(max(2, words_for(p.max_dim, p.row_word))),  # of IMEM, in a row of the product
+                    # Of IMEM, for a row of the product: words before it, its first part, its last word.
+                    "skipped": address_width(p.imem_depth),
+                    "offset": range(p.row_parts),
+                    "last_word": range(words_for(p.max_dim, p.row_word) + 1),
                 }
             ),
             "last_group": group_width(p),  # last group that is written
@@ -203,13 +206,17 @@ class ArrayPlan(CorePart):
         p, columns, n_out = self.parameters, self._next.columns, self._n_columns
         banks_log2 = ceil_log2(p.n_banks)
         n_full, n_more = n_out[banks_log2:], n_out[:banks_log2]
+        skipped = Signal(16, name="words_skipped")
+        m.d.comb += skipped.eq(quotient(self.command.column, p.row_word))
         m.d.comb += [
             columns.full.eq(Cat(n_full > slot for slot in range(p.array_slots))),
             columns.partial.eq(Cat(n_full == slot for slot in range(p.array_slots))),
             columns.units.eq(Cat(n_more > unit for unit in range(p.n_banks - 1))),
             columns.n_full.eq(n_full),
             columns.last.eq(self._last_column >> banks_log2),
-            columns.last_word.eq(quotient(self._last_column, p.row_word)),
+            columns.last_word.eq(quotient((self._last_column + self.command.column)[:17], p.row_word) - skipped),
+            columns.skipped.eq(skipped),
+            columns.offset.eq(quotient(remainder(self.command.column, p.row_word), p.row_part)),
         ]
 
     def _projection(self, m):

@@ -143,8 +143,12 @@ class CommandExtents:
     def _matrix(self, base, items):
         """``first + (n_rows - 1) * stride + words``."""
         command = self._command
-        field, fields = self._choose(items, lambda operand: operand.elements, lambda name: command[name])
-        name = f"words_of_{fields[0] if len(fields) == 1 else base}"
+        field, fields = self._choose(
+            items,
+            lambda operand: (operand.elements, operand.column),
+            lambda names: command[names[0]] + (command[names[1]] if names[1] else 0),
+        )
+        name = f"words_of_{fields[0][0] if len(fields) == 1 and not fields[0][1] else base}"
         words = self._register(name, _round_up(field, self._sizes.row_word), 17)
         stride = command[items[0][1].stride]
 

@@ -3,7 +3,8 @@
 from amaranth.hdl import Array, Mux
 
 from golden.spec.commands import COMMANDS, FLAGS, ErrorCode, Opcode, flags_of, forms_of
-from golden.spec.operands import DEPTH, MaskRows, MassRows, TokenList
+from golden.spec.operands import DEPTH, MaskRows, MassRows, Matrix, TokenList
+from hw.lib.division import remainder
 from hw.top.controller.command_decoder import any_term
 
 __all__ = ["CommandReasons"]
@@ -28,7 +29,11 @@ class CommandReasons:
         return {
             ErrorCode.UNKNOWN_OPCODE: ~any_term(map(self._decoder.is_opcode, Opcode)),
             ErrorCode.UNKNOWN_FUNCTION: self._wrong_function() | self._wrong_flags(),
-            ErrorCode.SIZE: self._out_of_bounds() | self._rows_too_far() | self._stride_too_short() | self._no_such_mask(),
+            ErrorCode.SIZE: self._out_of_bounds()
+            | self._rows_too_far()
+            | self._stride_too_short()
+            | self._no_such_column()
+            | self._no_such_mask(),
             ErrorCode.RANGE: self._out_of_range(),
             ErrorCode.OVERLAP: self._words_overlap() | self._masks_overlap(),
             ErrorCode.MASK_MISSING: self._mask_missing(),
@@ -89,6 +94,20 @@ class CommandReasons:
             is_legal_0 = self._decoder.any_of(may_be_0) & (stride == 0)
             terms.append(self._decoder.any_of(matrix.forms) & (stride < matrix.words) & ~is_legal_0)
         return any_term(terms)
+
+    def _no_such_column(self):
+        """A result does not begin at a multiple of the elements that are written together."""
+        steps = {}
+        for form in COMMANDS:
+            for operand in form.operands(Matrix):
+                if operand.column:
+                    step = getattr(self._sizes, operand.column_step)
+                    steps.setdefault((operand.column, step), []).append(form)
+        return any_term(
+            self._decoder.any_of(forms) & (remainder(self._command[name], step) != 0)
+            for (name, step), forms in steps.items()
+            if step > 1
+        )
 
     def _operands(self, kind, is_chosen):
         """``(form, operand)`` of a class that is read or written."""

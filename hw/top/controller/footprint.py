@@ -90,6 +90,7 @@ def footprint_layout(p):
             "n_keys": 16,
             "source_stride": 16,
             "destination_stride": 16,
+            "begins_late": 1,  # the result does not begin with its rows
             "is_in_place": 1,  # the result lies exactly where the first operand lies
         }
     )
@@ -110,6 +111,10 @@ def fill_footprint(m, footprint, command, decoder, extents, largest_token):
         footprint.n_keys.eq(command.n_out),
         footprint.source_stride.eq(command.source_stride),
         footprint.destination_stride.eq(command.destination_stride),
+        footprint.begins_late.eq(
+            decoder.any_of([form for form in COMMANDS if any(item.column for item in form.operands(Matrix))])
+            & (command.column != 0)
+        ),
         footprint.is_in_place.eq(
             decoder.any_of([form for form in COMMANDS if form.is_in_place])
             & (command.source == command.destination)

@@ -140,6 +140,7 @@ class HazardChecker(CorePart):
             is_handed = earlier.gives[memory] & later.takes[memory]
             if memory == "imem":
                 fits = (later.source_stride == earlier.destination_stride) & (source.end <= result.end)
+                fits &= ~earlier.begins_late
             else:
                 fits = same_layout
             terms.append(is_handed & fits)

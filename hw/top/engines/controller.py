@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS
 from golden.spec.sizes import words_for
-from hw.lib.division import quotient
+from hw.lib.division import quotient, remainder
 from hw.lib.stream import StreamQueue
 from hw.top.interfaces import (
     ArbitratedBankReadPort,
@@ -99,7 +99,7 @@ class EnginesController(CorePart):
         )
         placed = placing.placed
         m.submodules.places = places = StreamQueue(
-            width=len(placed.payload.places[0]), depth=array.rows_inside + 4, storage="memory"
+            width=len(placed.payload.places[0]), depth=self._rows_inside, storage="memory"
         )
         row = Signal(p.token_width, name="marked_row")
         slots = used_slots(p, command.n_out)
@@ -119,7 +119,7 @@ class EnginesController(CorePart):
             placing.rows.payload.eq(loop.rows.payload.row),
             placing.rows.valid.eq(loop.rows.valid),
             loop.rows.ready.eq(placing.rows.ready),
-            placing.first[0].eq(command.destination),
+            placing.first[0].eq(command.destination + quotient(command.column, p.row_word)),
             placing.stride[0].eq(command.destination_stride),
             row.eq(placed.payload.row + Mux(gated, 0, command.first_row)),
             self.mask.address.payload.eq(mask_address(p, command.mask, row)),
@@ -138,6 +138,11 @@ class EnginesController(CorePart):
         ]
         connect(m, array.probability, flipped(self.probabilities))
         return places
+
+    @property
+    def _rows_inside(self):
+        """Rows of one pass that are in flight at most, from the read of their mask to the write of their result."""
+        return self._array.latency + self._array.parameters.queue_depth + self._array.parameters.run_ahead + 8
 
     def _last_pass(self, m):
         p = self.parameters
@@ -169,6 +174,7 @@ class EnginesController(CorePart):
         )
         connect(m, places.sink, writer.places)
         m.d.comb += [
+            writer.first_position.eq(quotient(remainder(control.command.column, p.row_word), p.simd_lanes)),
             writer.last_result.eq(self._array.passes - 1),
             writer.results.payload.eq(result.payload.rounded),
             writer.results.valid.eq(result.valid),

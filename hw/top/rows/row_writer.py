@@ -32,7 +32,7 @@ class RowWriterParameters(Parameters):
 
 
 class RowWriter(Block):
-    """A row's results fill its words from the first one on; of the last one the rest is not written.
+    """A row's results fill its words from ``first_position`` of the first one on; the rest of these is not written.
 
     One result a clock; a write is valid in the clock after its result, and up to two are buffered.
     """
@@ -41,6 +41,7 @@ class RowWriter(Block):
     latency = 1
     members_doc = {
         "places": "the first word of each row, one a row",
+        "first_position": "constant while a row is written: results that its first word has room for before the first one",
         "last_result": "constant while a row is written: results a row, less one",
         "results": "elements",
         "write": "parts of a word to write to IMEM",
@@ -53,6 +54,7 @@ class RowWriter(Block):
         write = {"address": address, "values": data.ArrayLayout(FP16.width, p.word), "enable": p.word // p.part}
         return {
             "places": In(stream.Signature(address)),
+            "first_position": In(range(p.word // p.group)),
             "last_result": In(range(max(2, p.max_groups))),
             "results": In(stream.Signature(data.ArrayLayout(FP16.width, p.group))),
             "write": Out(stream.Signature(data.StructLayout(write))),
@@ -63,7 +65,8 @@ class RowWriter(Block):
         m = Module()
         groups_a_word = self.word // self.group
         index = Signal.like(self.last_result, name="index")
-        word, position = Signal(range(-(-self.max_groups // groups_a_word))), Signal(range(groups_a_word))
+        word, place = Signal(range(-(-self.max_groups // groups_a_word) + 1)), Signal(range(groups_a_word))
+        position, begins = Signal(range(groups_a_word)), Signal()
         address, results = self.places.payload, self.results.payload
         # A word is written more than once if it has several results, so only these wait.
         held = data.StructLayout(
@@ -73,6 +76,8 @@ class RowWriter(Block):
         out = data.View(held, waiting.sink.payload)
         ends_row, ends_word, taken = Signal(), Signal(), Signal()
         m.d.comb += [
+            begins.eq(index == 0),
+            position.eq(Mux(begins, self.first_position, place)),
             ends_row.eq(index == self.last_result),
             ends_word.eq(position == groups_a_word - 1),
             waiting.source.valid.eq(self.results.valid & self.places.valid),
@@ -84,7 +89,7 @@ class RowWriter(Block):
         with m.If(taken):
             m.d.sync += [
                 index.eq(Mux(ends_row, 0, index + 1)),
-                position.eq(Mux(ends_row | ends_word, 0, position + 1)),
+                place.eq(Mux(ends_word, 0, position + 1)),
                 word.eq(Mux(ends_row, 0, word + ends_word)),
             ]
         parts = self.group // self.part

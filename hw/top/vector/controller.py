@@ -54,7 +54,7 @@ class VectorController(CorePart):
         self._unit = VectorUnit(
             n_engines=1,
             n_lanes=p.n_vector_lanes,
-            operations=tuple(item.name for item in Elementwise),
+            operations=tuple(item.name.lower() for item in Elementwise),
             special_lanes=p.n_special_lanes,
         )
 
