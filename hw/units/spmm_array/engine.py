@@ -10,10 +10,10 @@ from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.lib.pipeline import Pipeline
 from hw.lib.stream import StreamQueue
+from hw.units.spmm_array.factor import Factor
 from hw.units.spmm_array.lane import SpmmLane
 from hw.units.spmm_array.layouts import SpmmEngineParameters, left_layout, status_layout
 from hw.units.spmm_array.scanner import SpmmScanner
-from hw.units.vector_unit.factor import Factor
 
 __all__ = ["SpmmEngine"]
 

@@ -8,9 +8,9 @@ from hw.arith.compressor import Heap
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
+from hw.units.spmm_array.factor import Factor
 from hw.units.spmm_array.layouts import SpmmLaneParameters, left_layout, status_layout
 from hw.units.vector_unit.arithmetic import SPECIALS
-from hw.units.vector_unit.factor import Factor
 
 __all__ = ["SpmmLane"]
 

@@ -3,15 +3,34 @@
 from dataclasses import dataclass
 
 from amaranth.lib import data
+from amaranth.utils import bits_for
 
 from golden.spec import spmm_array as spec
+from golden.spec import vector_unit
 from golden.spec.parameters import flag, integer
 from hw.units.vector_unit.arithmetic import SPECIALS, AccumulatorParameters
 
-__all__ = ["SpmmArrayParameters", "SpmmEngineParameters", "SpmmLaneParameters", "left_layout", "status_layout"]
+__all__ = [
+    "FactorParameters",
+    "SpmmArrayParameters",
+    "SpmmEngineParameters",
+    "SpmmLaneParameters",
+    "factor_layout",
+    "left_layout",
+    "status_layout",
+]
 
 
-class SpmmLaneParameters(AccumulatorParameters):
+@dataclass(frozen=True, kw_only=True)
+class FactorParameters(vector_unit.FactorParameters):
+    @property
+    def factor_exponent_width(self):
+        """Bits of a factor's exponent code; that of 1 is ``bias + precision - 2`` and a special's the highest."""
+        fmt = self.float_format
+        return bits_for(fmt.max_exponent + self.precision - 2)
+
+
+class SpmmLaneParameters(AccumulatorParameters, FactorParameters):
     """An accumulator that holds the terms of one pass."""
 
 
@@ -41,6 +60,13 @@ class SpmmArrayParameters(spec.SpmmArrayParameters, SpmmLanesParameters):
         lanes = {name: getattr(self, name) for name in spec.SpmmLanesParameters.__dataclass_fields__}
         queues = {"passes_queued": self.queue_depth, "rows_queued": self.bitmap_depth}
         return lanes | queues | {"reads_at_once": self.reduction_clocks == 1}
+
+
+def factor_layout(p):
+    """A word with a normalised significand."""
+    return data.StructLayout(
+        {"significand": p.precision, "exponent": p.factor_exponent_width, "sign": 1, "is_inf": 1, "is_nan": 1}
+    )
 
 
 def left_layout(p):
