@@ -101,6 +101,10 @@ class Bench:
     def forget(self):
         """The unit was reset; a bench that knows what the unit remembers forgets it."""
 
+    def endpoints(self, dut, rng):
+        """What drives ports that are no streams, as the clock takes it (:class:`verif.bench.clock.Clock`)."""
+        return []
+
     def watch(self, dut, report):
         """Look at plain output ports after every clock; ``report`` takes a sentence on what is wrong."""
 

@@ -29,7 +29,7 @@ class Testbench:
         streams = bench.streams()
         self.sources = [Source(dut, name) for name in streams["inputs"]]
         self.sinks = [Sink(dut, name, self.report) for name in streams["outputs"]]
-        self.clock = Clock(dut, [*self.sources, *self.sinks])
+        self.clock = Clock(dut, [*self.sources, *self.sinks, *bench.endpoints(dut, self.random)])
 
     @property
     def checked(self):

@@ -70,6 +70,7 @@ def test_plain_flattens_all(tmp_path, library, flatten):
         synth.synthesise(adder(tmp_path), "top", liberty=library, recipe="plain", flatten=flatten)
 
 
+@pytest.mark.core  # a minute, and the cause is tested above on the adder alone
 @pytest.mark.slow
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the reference library is not here (set LIBERTY)")
 @pytest.mark.skipif(timing.opensta_version() is None, reason="wire load needs OpenSTA")

@@ -84,6 +84,12 @@ POINTS = {
         (True, {"n_units": 2, "n_lanes": 5, "n_slots": 4, "max_beats": 3, "run_ahead": 2}),
         (True, {"n_units": 2, "n_lanes": 2, "n_slots": 5, "max_beats": 5, "query_beats": 3, "weight_depth": 4}),
     ],
+    "spmm_array": [
+        (False, {"n_engines": 2, "n_lanes": 1, "n_slots": 1, "bank_depth": 1, "probability_depth": 2}),
+        (True, {"n_engines": 4, "n_lanes": 3, "n_slots": 16, "reduction_clocks": 2, "wide": True}),
+        (True, {"n_engines": 8, "n_lanes": 2, "n_slots": 5, "bank_depth": 23, "run_ahead": 0, "reduction_clocks": 4}),
+        (True, {"n_engines": 2, "n_lanes": 5, "n_slots": 9, "format": "bf16", "max_passes": 1, "run_ahead": 8}),
+    ],
     "softmax_unit": [
         (False, {"n_banks": 1, "n_slots": 1}),
         (True, {"n_banks": 1, "n_slots": 16}),

@@ -1,0 +1,1 @@
+"""Bench, tests and properties of ``spmm_array``."""
