@@ -180,7 +180,12 @@ class EnginesController(CorePart):
             writer.results.valid.eq(result.valid),
             result.ready.eq(writer.results.ready),
         ]
-        connect(m, writer.write, flipped(self.imem_write))
+        write = self.imem_write
+        m.d.comb += [
+            *(write.payload[name].eq(writer.write.payload[name]) for name in ("address", "values", "enable")),
+            write.valid.eq(writer.write.valid),
+            writer.write.ready.eq(write.ready),
+        ]
         is_running = Signal()
         n_written = Signal.like(control.rows_done, name="n_written")
         m.d.comb += [
