@@ -108,9 +108,11 @@ def _sizes_fit(form, command, sizes):
             return False
     for operand in form.operands(MaskRows):
         number = getattr(command, operand.number)
-        if _is_used(operand, command) and (
-            number >= sizes.n_masks or number == 0 and not _fits_mask_0(form, operand, command)
-        ):
+        if not _is_used(operand, command):
+            continue
+        if number >= sizes.n_masks or number == 0 and not _fits_mask_0(form, operand, command):
+            return False
+        if number and not command.has("gated") and command.first_row + command.n_rows > sizes.rows_a_mask:
             return False
     return True
 

@@ -20,6 +20,7 @@ __all__ = [
     "KeyMask",
     "Lanes",
     "Latent",
+    "MaskDepth",
     "Masks",
     "OmemDepth",
     "PmemDepth",
@@ -54,6 +55,7 @@ class DerivedSizes:
     max_tokens: int
     max_dim: int
     n_masks: int
+    mask_depth: int | None
     vector_lanes: int | None
     special_lanes: int | None
 
@@ -131,12 +133,17 @@ class DerivedSizes:
 
     @property
     def mask_rows(self):
-        """Words of the mask memory: the common row of mask 0, then max_tokens rows for each further mask."""
-        return 1 + (self.n_masks - 1) * self.max_tokens
+        """Words of the mask memory: the common row of mask 0, then the rows of each further mask."""
+        return 1 + (self.n_masks - 1) * self.rows_a_mask
+
+    @property
+    def rows_a_mask(self):
+        """Rows of each mask from mask 1 on."""
+        return self.mask_depth or self.max_tokens
 
     def mask_base(self, mask):
         """Word of the mask memory with row 0 of a mask (a number or a signal) from mask 1 on; mask 0 is word 0."""
-        return 1 + (mask - 1) * self.max_tokens
+        return 1 + (mask - 1) * self.rows_a_mask
 
     @property
     def mask_pieces(self):
@@ -248,7 +255,14 @@ class PmemDepth(PartSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class Masks(PartSizes):
-    n_masks: int = integer(2, low=1, high=15, doc="masks: one row for all rows, and n_masks - 1 of max_tokens rows")
+    n_masks: int = integer(2, low=1, high=15, doc="masks: one row for all rows, and n_masks - 1 of mask_depth rows")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskDepth(PartSizes):
+    mask_depth: int | None = integer(
+        None, low=1, high=softmax_unit.MAX_ELEMENTS, doc="rows of each mask from mask 1 on; by default max_tokens"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,13 +299,13 @@ class ImemWord(ImemDepth, WordLanes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyMask(Masks, Tokens, Banks):
+class KeyMask(MaskDepth, Masks, Tokens, Banks):
     """The parameters that determine rows and addresses of the mask memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLimits(
-    Masks, PmemDepth, OmemDepth, VmemDepth, WmemDepth, ImemDepth, RowDim, HeadDim, Tokens, SimdLanes, Lanes, Banks
+    MaskDepth, Masks, PmemDepth, OmemDepth, VmemDepth, WmemDepth, ImemDepth, RowDim, HeadDim, Tokens, SimdLanes, Lanes, Banks
 ):
     """The parameters that limit commands."""
 
@@ -299,6 +313,7 @@ class CommandLimits(
 @dataclass(frozen=True, kw_only=True)
 class CoreSizes(
     Latent,
+    MaskDepth,
     Masks,
     PmemDepth,
     OmemDepth,
@@ -318,6 +333,15 @@ class CoreSizes(
     """The sizes of a core: all of its parameters."""
 
     def check(self):
+        if self.rows_a_mask > self.max_tokens:
+            self.refuse("mask_depth", f"at most max_tokens={self.max_tokens}")
+        if self.key_slots > self.omem_depth:
+            self.refuse("omem_depth", f"at least {self.key_slots}, for the scores of one row with max_tokens keys")
+        if self.max_beats > self.wmem_depth:
+            self.refuse("wmem_depth", f"at least {self.max_beats}, for n_banks columns of max_dim weights and a bias")
+        if 3 * words_for(self.max_dim, self.row_word) > self.imem_depth:
+            needed = 3 * words_for(self.max_dim, self.row_word)
+            self.refuse("imem_depth", f"at least {needed}, for two rows of max_dim elements and one of results")
         if self.max_head_dim > self.max_dim:
             self.refuse("max_head_dim", f"at most max_dim={self.max_dim}")
         if self.row_word % self.n_vector_lanes:

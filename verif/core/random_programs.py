@@ -64,7 +64,7 @@ class RandomPrograms(RandomInputs):
     def _chain(self):
         """Commands on the same rows, each on what the one before it gave: first what they read, then all of them."""
         sizes, rng = self.sizes, self.rng
-        n_rows, n = self._n_rows(), self._size(self._most_dim)
+        n_rows, n = min(self._n_rows(), sizes.rows_a_mask), self._size(self._most_dim)
         gated = FLAGS["gated"] if rng.random() < 0.3 else 0
         if gated:
             self._need_tokens(n_rows)
@@ -72,7 +72,7 @@ class RandomPrograms(RandomInputs):
         planned = []
         mask = int(rng.integers(0, sizes.n_masks))
         n_keys = self._key_count(n_rows)
-        first_row = int(rng.integers(0, sizes.max_tokens - n_rows, endpoint=True)) if rng.random() < 0.3 else 0
+        first_row = int(rng.integers(0, sizes.rows_a_mask - n_rows, endpoint=True)) if rng.random() < 0.3 else 0
         self._marked = (n_rows, 0) if gated else (n_rows, first_row)
         if kind == "rows":
             source = self._matrix(n_rows, n)

@@ -83,8 +83,12 @@ class CommandReasons:
         """Rows of masks and of the retained mass, or entries of the token list, beyond the last one."""
         command = self._command
         marked = [form for form in COMMANDS if form.operands(MaskRows) or form.operands(MassRows)]
-        is_used = self._decoder.has_flag("gated") | self._decoder.any_of(marked)
-        return is_used & (command.first_row + command.n_rows > self._sizes.max_tokens)
+        gated, end = self._decoder.has_flag("gated"), command.first_row + command.n_rows
+        is_beyond = (gated | self._decoder.any_of(marked)) & (end > self._sizes.max_tokens)
+        if self._sizes.rows_a_mask < self._sizes.max_tokens:
+            has_rows = any_term(uses & (number != 0) for number, uses in self._by_number(lambda *_: True))
+            is_beyond = is_beyond | (has_rows & ~gated & (end > self._sizes.rows_a_mask))
+        return is_beyond
 
     def _stride_too_short(self):
         terms = []

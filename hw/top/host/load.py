@@ -12,7 +12,7 @@ from hw.lib.division import quotient
 from hw.top.host.token_compare import TokenCompare
 from hw.top.host.token_list import TokenList
 from hw.top.interfaces import UnitControl, token_write
-from hw.top.parameters import Banks, CorePart, Lanes, Latent, SimdLanes, Tokens
+from hw.top.parameters import Banks, CorePart, Lanes, Latent, MaskDepth, SimdLanes, Tokens
 
 __all__ = ["LoadUnit", "LoadUnitParameters"]
 
@@ -20,7 +20,7 @@ LOADED = tuple(item for item in Memory if item != Memory.COUNTERS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadUnitParameters(Latent, Tokens, SimdLanes, Lanes, Banks):
+class LoadUnitParameters(Latent, MaskDepth, Tokens, SimdLanes, Lanes, Banks):
     def slice_width(self, memory):
         """Bits of a beat that are written in one clock."""
         row = self.n_banks * self.key_slots
