@@ -33,6 +33,12 @@ class DpuSliceParameters(DotProductUnitParameters):
         high=MAX_QUERY_BEATS,
         doc="beats a transfer of the query stream; by default 2 where max_beats allows",
     )
+    query_depth: int | None = power_of_two(
+        None,
+        low=1,
+        high=MAX_WEIGHT_DEPTH,
+        doc="words of a unit's ring of queries, which then has row_words for each row; by default run_ahead + 2 longest rows",
+    )
     run_ahead: int = integer(
         MAX_RUN_AHEAD, low=0, high=MAX_RUN_AHEAD, doc="rows that a unit may be ahead of the slowest one"
     )
@@ -41,6 +47,8 @@ class DpuSliceParameters(DotProductUnitParameters):
         super().check()
         if self.query_width > self.max_beats:
             self.refuse("query_beats", f"at most max_beats={self.max_beats}")
+        if self.query_depth is not None and self.query_depth * self.query_width < self.max_beats:
+            self.refuse("query_depth", f"at least {-(-self.max_beats // self.query_width)}, for a row of max_beats")
         if self.max_beats * self.n_lanes > self.term_limit:
             self.refuse("max_beats", "no more than max_terms divided by n_lanes")
 

@@ -56,6 +56,8 @@ class DerivedSizes:
     max_dim: int
     n_masks: int
     mask_depth: int | None
+    max_head_dim: int
+    run_ahead: int
     vector_lanes: int | None
     special_lanes: int | None
 
@@ -130,6 +132,14 @@ class DerivedSizes:
     def query_beats(self):
         """Beats of one word of IMEM, limited to those of the longest row and a bias."""
         return min(self.row_word // self.n_lanes, self.max_beats)
+
+    @property
+    def query_depth(self):
+        """Words of a unit's ring of queries, a power of two: two of the longest rows, or as many rows of a head as a
+        unit may be ahead."""
+        row = words_for(self.max_beats, self.query_beats)
+        head = words_for(words_for(self.max_head_dim, self.n_lanes), self.query_beats)
+        return 1 << (max(2 * row, (self.run_ahead + 2) * head) - 1).bit_length()
 
     @property
     def mask_rows(self):

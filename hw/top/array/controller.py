@@ -20,7 +20,7 @@ from hw.top.array.probability_feeder import ProbabilityFeeder
 from hw.top.array.query_feeder import QueryFeeder
 from hw.top.array.value_column_writer import ValueColumnWriter
 from hw.top.interfaces import BankReadPort, UnitControl, bank_write, imem_read, imem_write, mask_read, score_write, value_write
-from hw.top.parameters import CorePart, OmemDepth, PmemDepth, RunAhead, VmemDepth
+from hw.top.parameters import CorePart, OmemDepth, PmemDepth, VmemDepth
 from hw.top.rows.row_address_generator import RowAddressGenerator
 from hw.top.rows.row_sequencer import RowSequencer
 from hw.units.dot_product_array.slice import slice_activity
@@ -38,7 +38,7 @@ def any_of(values):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArrayControllerParameters(PmemDepth, OmemDepth, VmemDepth, RunAhead, ArrayPlanParameters):
+class ArrayControllerParameters(PmemDepth, OmemDepth, VmemDepth, ArrayPlanParameters):
     pass
 
 
@@ -88,6 +88,7 @@ class ArrayController(CorePart):
             max_beats=p.max_beats,
             weight_depth=p.wmem_depth,
             query_beats=p.query_beats,
+            query_depth=p.query_depth,
             run_ahead=p.run_ahead,
             wide_score=p.pmem_depth > 0,
         )
@@ -123,6 +124,8 @@ class ArrayController(CorePart):
             planned.command.eq(self.control.command),
             array.weight_base.eq(plan.weight_base),
             array.weight_stride.eq(plan.weight_stride),
+            array.row_words.eq(plan.ring.row_words),
+            array.max_rows.eq(plan.ring.max_rows),
         ]
         starts_project = Signal()
         m.d.comb += starts_project.eq(self.control.start & (self.control.command.opcode == Opcode.PROJECT))

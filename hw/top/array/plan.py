@@ -12,7 +12,7 @@ from golden.spec.sizes import words_for
 from hw.lib.division import quotient, remainder
 from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.interfaces import address_width
-from hw.top.parameters import CorePart, HeadDim, ImemDepth, KeyMask, Lanes, RowDim, SimdLanes, WmemDepth
+from hw.top.parameters import CorePart, HeadDim, ImemDepth, KeyMask, Lanes, RowDim, RunAhead, SimdLanes, WmemDepth
 from hw.top.rows.mask_scanner import used_slots
 
 __all__ = ["ArrayPlan", "ArrayPlanParameters", "group_width", "item_layout", "mask_layout", "plan_layout", "query_layout"]
@@ -33,7 +33,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArrayPlanParameters(WmemDepth, ImemDepth, RowDim, HeadDim, SimdLanes, Lanes, KeyMask):
+class ArrayPlanParameters(WmemDepth, ImemDepth, RunAhead, RowDim, HeadDim, SimdLanes, Lanes, KeyMask):
     """The parameters of the plan."""
 
 
@@ -84,6 +84,9 @@ def plan_layout(p):
         {
             "kind": data.StructLayout(dict.fromkeys(KINDS, 1)),
             "query": query_layout(p),
+            "ring": data.StructLayout(
+                {"row_words": range(words_for(p.max_beats, p.query_beats) + 1), "max_rows": range(p.run_ahead + 3)}
+            ),
             "weight_base": wmem_width,
             "weight_stride": wmem_width,
             "mask": mask_layout(p),
@@ -133,6 +136,7 @@ class ArrayPlan(CorePart):
         self._last_column = Signal(16, name="last_column")
         m.d.comb += self._last_column.eq(self._n_columns - 1)
         self._query(m)
+        self._ring(m)
         self._weights(m)
         self._columns(m)
         self._projection(m)
@@ -187,6 +191,27 @@ class ArrayPlan(CorePart):
             query.bias_follows.eq(behind[-1] & has_bias),
             query.last.eq((behind[:-1] & with_bias) | (ends & ~with_bias)),
         ]
+
+    def _ring(self, m):
+        """The words of a row in the ring of queries, one a transfer, and how many rows fit."""
+        p, ring, query = self.parameters, self._next.ring, self._next.query
+        slots_a_transfer = p.query_beats // p.column_beats
+        last_slot = _last_of(used_slots(p, self.command.n_out))
+        row_words = Signal.like(ring.row_words, name="row_words")
+        m.d.comb += [
+            row_words.eq(
+                Mux(
+                    self._next.kind.weighted,
+                    quotient(last_slot, slots_a_transfer) + 1,
+                    query.last_word + 1 + query.bias_follows,
+                )
+            ),
+            ring.row_words.eq(row_words),
+            ring.max_rows.eq(1),
+        ]
+        for rows in range(2, p.run_ahead + 3):
+            with m.If(row_words <= p.query_depth // rows):
+                m.d.comb += ring.max_rows.eq(rows)
 
     def _weights(self, m):
         """Weights have a slot for every n_banks columns, keys one for every n_banks keys, as a power of two."""

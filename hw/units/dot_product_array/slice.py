@@ -41,6 +41,15 @@ class DpuSliceParameters(spec.DpuSliceParameters, DotProductUnitParameters):
         return self.run_ahead + 2
 
     @property
+    def ring_depth(self):
+        """Words of the query ring."""
+        return self.query_depth or self.n_places * self.query_words
+
+    def tag(self):
+        """What belongs to a bitmap."""
+        return row_tag(self.row_width, self.n_places, self.query_depth)
+
+    @property
     def mask_depth(self):
         """Depth of the bitmap queue: rows within the run-ahead limit, plus two for the queue's latency."""
         return self.run_ahead + 3
@@ -92,7 +101,7 @@ class DpuSlice(Block):
         "weight_base": "word of the weight bank with beat 0 of slot 0",
         "weight_stride": "words from a beat to the next one of the same slot",
         "query_enable": "write query to query_address of the ring",
-        "query_address": "position * words a row + word",
+        "query_address": "word of the ring",
         "query": "one or more beats of n_lanes words",
         "bitmap": "bits of successive rows",
         "bitmap_tag": "number of that row and position of its query in the ring",
@@ -116,10 +125,10 @@ class DpuSlice(Block):
             "weight_base": In(p.address_width),
             "weight_stride": In(p.address_width),
             "query_enable": In(1),
-            "query_address": In(ceil_log2(p.n_places * p.query_words)),
+            "query_address": In(ceil_log2(p.ring_depth)),
             "query": In(p.vector_width * p.query_width),
             "bitmap": In(stream.Signature(p.n_slots)),
-            "bitmap_tag": In(row_tag(p.row_width, p.n_places)),
+            "bitmap_tag": In(p.tag()),
             "oldest_seen": In(1),
             "oldest_row": In(p.row_width),
             "n_open": In(range(p.n_places)),
@@ -148,6 +157,7 @@ class DpuSlice(Block):
             weight_depth=p.bank_depth,
             query_beats=p.query_width,
             n_places=p.n_places,
+            query_depth=p.query_depth,
             row_width=p.row_width,
         )
         m.submodules.bitmaps = bitmaps = self._bitmap_queue()
@@ -179,7 +189,7 @@ class DpuSlice(Block):
     def _bitmap_queue(self):
         """Queue of bitmaps with set bits, each with the tag of its row."""
         p = self.parameters
-        width = self.n_slots + row_tag(p.row_width, p.n_places).size
+        width = self.n_slots + p.tag().size
         return StreamQueue(width=width, depth=p.mask_depth, storage="memory")
 
     def _read_operands(self, m, pipe, scanner, unit):
@@ -189,7 +199,7 @@ class DpuSlice(Block):
             depth=p.bank_depth, width=p.vector_width, granularity=16 if self.n_lanes > 1 else None
         )
         m.submodules.queries = queries = MemoryBank(
-            depth=p.n_places * p.query_words, width=p.vector_width * p.query_width
+            depth=max(2, p.ring_depth), width=p.vector_width * p.query_width
         )
         query_beat = pipe.register(scanner.query_beat, name="query_beat")
         query_beats = Array(queries.read_data.word_select(beat, p.vector_width) for beat in range(p.query_width))

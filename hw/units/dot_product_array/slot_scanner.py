@@ -9,16 +9,17 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.dot_product_array import MAX_BEATS, MAX_QUERY_BEATS, MAX_WEIGHT_DEPTH
 from golden.spec.limits import MAX_SLOTS
-from golden.spec.parameters import Parameters, integer
+from golden.spec.parameters import Parameters, integer, power_of_two
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.lib.block import Block
 
 __all__ = ["SlotScanner", "row_tag", "next_place"]
 
 
-def row_tag(row_width, n_places):
-    """A row's number modulo 2**row_width, and the position of its query in the ring."""
-    return data.StructLayout({"row": row_width, "place": ceil_log2(n_places)})
+def row_tag(row_width, n_places, query_depth=None):
+    """A row's number modulo 2**row_width, its position in the ring, and with a depth the first word of its query."""
+    start = {} if query_depth is None else {"start": ceil_log2(query_depth)}
+    return data.StructLayout({"row": row_width, "place": ceil_log2(n_places), **start})
 
 
 def next_place(place, n_places):
@@ -33,6 +34,7 @@ class SlotScannerParameters(Parameters):
     weight_depth: int = integer(32, low=2, high=MAX_WEIGHT_DEPTH, doc="words of the weight bank")
     query_beats: int = integer(1, low=1, high=MAX_QUERY_BEATS, doc="beats a word of the query ring")
     n_places: int = integer(10, low=2, high=64, doc="rows of the query ring")
+    query_depth: int | None = power_of_two(None, low=1, high=MAX_WEIGHT_DEPTH, doc="words of the query ring, if not n_places rows")
     row_width: int = integer(5, low=1, high=16, doc="bits of a row's number, more than enough for the rows in flight")
 
 
@@ -78,7 +80,7 @@ class SlotScanner(Block):
         n_words = -(-p.max_beats // p.query_beats)
         return {
             "bitmap": In(p.n_slots),
-            "bitmap_tag": In(row_tag(p.row_width, p.n_places)),
+            "bitmap_tag": In(row_tag(p.row_width, p.n_places, p.query_depth)),
             "bitmap_valid": In(1),
             "bitmap_taken": Out(1),
             "oldest_seen": In(1),
@@ -92,7 +94,7 @@ class SlotScanner(Block):
             "is_open": Out(1),
             "is_ahead": Out(1),
             "issues": Out(1),
-            "query_address": Out(ceil_log2(p.n_places * n_words)),
+            "query_address": Out(ceil_log2(p.query_depth or p.n_places * n_words)),
             "query_beat": Out(ceil_log2(p.query_beats)),
             "weight_address": Out(ceil_log2(p.weight_depth)),
             "slot": Out(ceil_log2(p.n_slots)),
@@ -104,7 +106,7 @@ class SlotScanner(Block):
 
     def circuit(self):
         m = Module()
-        tag = row_tag(self.row_width, self.n_places)
+        tag = row_tag(self.row_width, self.n_places, self.query_depth)
         current = Signal(tag, reset_less=True)
         issued = Signal(tag, reset_less=True)
 
@@ -175,7 +177,7 @@ class SlotScanner(Block):
                 wants.eq(1),
                 issued.eq(current),
                 self._beat.eq(0),
-                registers["query_address"].eq(current.place * n_words),
+                registers["query_address"].eq(current.place * n_words if self.query_depth is None else current.start),
                 registers["query_beat"].eq(0),
                 registers["slot"].eq(slot),
                 registers["last_of_row"].eq(is_last),

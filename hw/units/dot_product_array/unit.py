@@ -40,6 +40,8 @@ class DotProductArray(Block):
     * ``query`` carries the rows: ``query`` (query_beats beats of n_lanes words), ``last`` (one bit for each of these
       beats: it ends the row, and what follows in the transfer is not used). A row has 1 to max_beats beats, and its
       scores are sums over just these beats of the keys.
+    * With ``query_depth`` the ring of queries is not run_ahead + 2 of the longest rows: each row has ``row_words`` words,
+      one a transfer at least, and ``max_rows`` of them fit. Both are inputs.
     * ``mask`` carries ``bitmap`` (n_units words of n_slots bits), one transfer a row.
     * ``score``, one stream a unit (in Verilog ``score_0`` and so on): ``wide`` (FP32), ``narrow`` (FP16 or BF16),
       ``slot``, and ``last_of_row`` for the unit's last score of the row. A unit without bits in a row sends nothing
@@ -73,6 +75,8 @@ class DotProductArray(Block):
         "weight_lane.lane": "which lane of it",
         "weight_base": "word of the banks that holds beat 0 of slot 0; changes only while no row is in flight",
         "weight_stride": "words of the banks from a beat to the next one of the same slot; as weight_base",
+        "row_words": "words of the ring for each row, no fewer than its transfers; changes only while no row is in flight",
+        "max_rows": "rows that the ring has room for, at least one; as row_words",
         "query": "one or more beats of the next row's query vector",
         "query.query": "query_beats beats of n_lanes {format} numbers",
         "query.last": "bit b: beat b ends the row, and what follows in the transfer is not used",
@@ -106,6 +110,7 @@ class DotProductArray(Block):
             "weight_lane": In(stream.Signature(data.StructLayout(weight_lane))),
             "weight_base": In(p.address_width),
             "weight_stride": In(p.address_width),
+            **({"row_words": In(range(p.query_words + 1)), "max_rows": In(range(p.n_places + 1))} if p.query_depth else {}),
             "query": In(stream.Signature(data.StructLayout(query))),
             "mask": In(stream.Signature(data.StructLayout({"bitmap": data.ArrayLayout(p.n_slots, p.n_units)}))),
             "score": Out(stream.Signature(p.scores)).array(p.n_units),
@@ -190,17 +195,20 @@ class DotProductArray(Block):
         word = Signal(range(p.query_words), name="query_word")
         address = Signal(len(units[0].query_address), name="query_address")
         taken, ends_row = Signal(name="query_taken"), Signal(name="query_ends_row")
+        start = Signal(len(address), name="query_start")
         m.d.comb += [
-            self.query.ready.eq(self._n_loaded != p.n_places),
+            self.query.ready.eq(self._n_loaded != (self.max_rows if p.query_depth else p.n_places)),
             taken.eq(self.query.valid & self.query.ready),
             ends_row.eq(taken & self.query.payload.last.any()),
-            address.eq(place * p.query_words + word),
+            address.eq((start if p.query_depth else place * p.query_words) + word),
         ]
         m.d.sync += self._n_loaded.eq(self._n_loaded + ends_row - self._row_passes)
         with m.If(taken):
             m.d.sync += word.eq(Mux(ends_row, 0, word + 1))
         last_beats = Signal(units[0].last_beats.shape(), reset_less=True)
         with m.If(ends_row):
+            if p.query_depth:
+                m.d.sync += start.eq(start + self.row_words)
             m.d.sync += [
                 place.eq(next_place(place, p.n_places)),
                 Array(last_beats)[place].eq(word * p.query_width + self._first_last()),
@@ -225,7 +233,7 @@ class DotProductArray(Block):
         p = self.parameters
         self._delivered_row = Signal(p.row_width, name="delivered_row")
         # The number and ring position of the next mask; everything older than ``seen_row`` passed the queues.
-        accepted = Signal(row_tag(p.row_width, p.n_places), name="accepted")
+        accepted = Signal(p.tag(), name="accepted")
         seen_row = Signal.like(self._delivered_row, name="seen_row")
         next_row = Signal.like(self._delivered_row, name="next_row")
         oldest_seen = Signal()
@@ -239,6 +247,8 @@ class DotProductArray(Block):
         m.d.sync += seen_row.eq(accepted.row)
         with m.If(taken):
             m.d.sync += [accepted.row.eq(next_row), accepted.place.eq(next_place(accepted.place, p.n_places))]
+            if p.query_depth:
+                m.d.sync += accepted.start.eq(accepted.start + self.row_words)
         for index, unit in enumerate(units):
             m.d.comb += [
                 unit.bitmap.payload.eq(self.mask.payload.bitmap[index]),
