@@ -228,6 +228,4 @@ def _tokens_missing(form, command, state):
 
 
 def _mass_missing(form, command, state):
-    return any(
-        state.mass_count < _rows_needed(form, operand, command, state) for operand in form.operands(MassRows)
-    )
+    return any(state.mass_count < _rows_needed(form, operand, command, state) for operand in form.operands(MassRows))

@@ -110,7 +110,10 @@ def store(memories, command, state):
         return memories.rows(command.source, command.source_stride, rows, n).reshape(-1, sizes.row_word)
     if function == Memory.MASK:
         words = memories.mask[memories.mask_row_numbers(command.mask, marked)]
-        parts = [np.concatenate([pack_bits(row[None], sizes.row_word) for row in part]) for part in (words.data, ~words.defined)]
+        parts = [
+            np.concatenate([pack_bits(row[None], sizes.row_word) for row in part])
+            for part in (words.data, ~words.defined)
+        ]
         return Words(parts[0], parts[1] == 0)
     if function in (Memory.SCORES, Memory.PROBABILITIES):
         memory = memories.scores if function == Memory.SCORES else memories.probabilities

@@ -18,8 +18,6 @@ a ``ValueError`` with its reason, unless the program is made with ``checked=Fals
 
 from dataclasses import replace
 
-import numpy as np
-
 from golden.core.streams import TokenCompare
 from golden.program import placement
 from golden.program.data import Banked, DataProgram, Encoded, Matrix, Stored, Weights
@@ -120,7 +118,9 @@ class Program(DataProgram):
 
         With ``gated``, ``query`` has all rows, and entries ``first_row`` and following of the token list are used.
         """
-        first = self.place("scores", query.n_rows * self.sizes.slots_of(keys.n_rows), at, f"{query.n_rows} rows of scores")
+        first = self.place(
+            "scores", query.n_rows * self.sizes.slots_of(keys.n_rows), at, f"{query.n_rows} rows of scores"
+        )
         self.issue(
             Opcode.SDDMM,
             flags={"gated": gated},

@@ -96,10 +96,7 @@ class Opcode(Documented):
     LOAD = 2, "n_rows rows, words or entries from the load stream into a memory"
     STORE = 3, "n_rows rows, words or entries of a memory to the store stream"
     MATMUL = 4, "rows times the weights in the banks"
-    PROJECT = (
-        5,
-        "rows times weights for all tokens, in hash order, into the banks of keys or values",
-    )
+    PROJECT = (5, "rows times weights for all tokens, in hash order, into the banks of keys or values")
     SDDMM = 6, "scores of the rows with the keys selected by the mask"
     SOFTMAX = 7, "probabilities of scores under a mask"
     SPMM = 8, "probabilities times the values in the banks"

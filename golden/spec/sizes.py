@@ -236,9 +236,7 @@ class RunAhead(PartSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class ImemDepth(PartSizes):
-    imem_depth: int = integer(
-        512, low=2, high=MAX_WORDS, doc="words of IMEM"
-    )
+    imem_depth: int = integer(512, low=2, high=MAX_WORDS, doc="words of IMEM")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,7 +313,19 @@ class KeyMask(MaskDepth, Masks, Tokens, Banks):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLimits(
-    MaskDepth, Masks, PmemDepth, OmemDepth, VmemDepth, WmemDepth, ImemDepth, RowDim, HeadDim, Tokens, SimdLanes, Lanes, Banks
+    MaskDepth,
+    Masks,
+    PmemDepth,
+    OmemDepth,
+    VmemDepth,
+    WmemDepth,
+    ImemDepth,
+    RowDim,
+    HeadDim,
+    Tokens,
+    SimdLanes,
+    Lanes,
+    Banks,
 ):
     """The parameters that limit commands."""
 

@@ -179,7 +179,9 @@ class Core(Block):
         m.submodules.masks = masks = SharedMemory(
             depth=p.mask_rows, part_width=width // p.mask_pieces, n_parts=p.mask_pieces, n_readers=4, n_writers=2
         )
-        for reader, port in zip(masks.readers, (array.mask, engines.mask, softmax.mask, self._store.masks), strict=True):
+        for reader, port in zip(
+            masks.readers, (array.mask, engines.mask, softmax.mask, self._store.masks), strict=True
+        ):
             connect(m, port, reader)
         made, loads = masks.writers
         m.d.comb += [

@@ -72,9 +72,7 @@ async def check_commands(simulation):
         wanted = [int(expected)]
         if expected == ErrorCode.NONE:
             footprint = footprint_layout(sizes).from_bits(word(dut.footprint))
-            places = {
-                (part.memory, part.first, part.end, part.is_written) for part in extents(command, sizes, state)
-            }
+            places = {(part.memory, part.first, part.end, part.is_written) for part in extents(command, sizes, state)}
             found.append(_places(footprint))
             wanted.append(places)
         counts["checked"] += 1

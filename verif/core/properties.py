@@ -1,9 +1,9 @@
 """Parts of the core: the loop over rows, the scan of their masks, the controller."""
 
 from amaranth.hdl import Array, Cat, Mux, Signal
+from hw.top.controller.chaining import ChainingChecker
 
 from golden.spec.commands import ErrorCode
-from hw.top.controller.chaining import ChainingChecker
 from hw.top.controller.command_checker import CommandChecker
 from hw.top.controller.controller import Controller, Unit
 from hw.top.rows.bitmap_scanner import BitmapScanner

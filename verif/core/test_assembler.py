@@ -135,7 +135,10 @@ def test_results_side_by_side(sizes):
     results = []
     for widths in ((20,), (8, 12), (4, 4, 12)):
         program = Program(sizes)
-        source, out = program.load_rows(rows), program.load_rows(np.ones((5, 36)) if sizes.max_dim > 35 else np.ones((5, 32)))
+        source, out = (
+            program.load_rows(rows),
+            program.load_rows(np.ones((5, 36)) if sizes.max_dim > 35 else np.ones((5, 32))),
+        )
         first = 4
         for width in widths:
             part = program.load_weights(weights[:, first - 4 : first - 4 + width])

@@ -73,7 +73,11 @@ CASES = [
     (command(Opcode.CLEAR), {"function": 1}, {OK: [{}], FUNCTION: [{"function": 2}, {"flags": GATED}]}),
     (ROWS, {}, {FUNCTION: [{"function": 8}, {"function": 9}, {"flags": GATED}, {"flags": 128}]}),
     (STORE_ROWS, {}, {FUNCTION: [{"function": 1}, {"function": 2}, {"function": 9}, {"flags": BIAS}]}),
-    (MATMUL, {"flags": GATED | BIAS}, {RANGE: [{"function": 1}, {"function": 3}], FUNCTION: [{"function": 4}, {"flags": MAKE}, {"flags": 32}]}),
+    (
+        MATMUL,
+        {"flags": GATED | BIAS},
+        {RANGE: [{"function": 1}, {"function": 3}], FUNCTION: [{"function": 4}, {"flags": MAKE}, {"flags": 32}]},
+    ),
     (
         PROJECT,
         {"flags": BIAS, "destination": 18},
@@ -339,7 +343,11 @@ CASES = [
         ADD,
         {"destination": 0},
         {
-            OK: [{"destination": 40}, {"destination": 0, "source_2": 0}, {"destination": 0, "function": Elementwise.EXP}],
+            OK: [
+                {"destination": 40},
+                {"destination": 0, "source_2": 0},
+                {"destination": 0, "function": Elementwise.EXP},
+            ],
             OVERLAP: [{"destination": 0, "destination_stride": 3}, {"destination": 40, "source_2_stride": 0}],
         },
     ),
@@ -353,10 +361,7 @@ CASES = [
     (
         load(Memory.MASK, n_rows=4, mask_out=1),
         {"first_row": 30},
-        {
-            SIZE: [{"first_row": 61}, {"n_rows": 1, "first_row": 1, "mask_out": 0}],
-            MASK: [{"first_row": 31}],
-        },
+        {SIZE: [{"first_row": 61}, {"n_rows": 1, "first_row": 1, "mask_out": 0}], MASK: [{"first_row": 31}]},
     ),
     (load(Memory.MASS, n_rows=4), {"first_row": 20}, {SIZE: [{"first_row": 61}], MASS: [{"first_row": 21}]}),
     (store(Memory.MASS, n_rows=4), {"first_row": 16}, {MASS: [{"first_row": 17}]}),
@@ -368,14 +373,7 @@ CASES = [
     (MATMUL, {"first_row": 60000}, {SIZE: [{"first_row": 60, "flags": GATED}, {"first_row": 60000, "flags": GATED}]}),
     # What was never written
     (SDDMM, {"n_rows": 30}, {MASK: [{"n_rows": 31}]}),
-    (
-        SOFTMAX,
-        {"n_rows": 30},
-        {
-            OK: [{"mask": 0, "flags": MAKE, "mask_out": 1, "n_rows": 64}],
-            MASK: [{"n_rows": 31}],
-        },
-    ),
+    (SOFTMAX, {"n_rows": 30}, {OK: [{"mask": 0, "flags": MAKE, "mask_out": 1, "n_rows": 64}], MASK: [{"n_rows": 31}]}),
     (SPMM, {"n_rows": 30}, {MASK: [{"n_rows": 31}]}),
     (WEIGH, {"n_rows": 30}, {MASK: [{"n_rows": 31}]}),
     (store(Memory.MASK, n_rows=30, mask=1), {}, {MASK: [{"n_rows": 31}]}),

@@ -24,7 +24,9 @@ POINTS = {
         latent_height=11,
         pmem_depth=90,
     ),
-    "odd lanes": CoreSizes(n_lanes=9, simd_lanes=3, max_tokens=50, max_head_dim=20, max_dim=40, pmem_depth=64, mask_depth=20),
+    "odd lanes": CoreSizes(
+        n_lanes=9, simd_lanes=3, max_tokens=50, max_head_dim=20, max_dim=40, pmem_depth=64, mask_depth=20
+    ),
     "one mask": CoreSizes(
         n_banks=4,
         n_lanes=8,

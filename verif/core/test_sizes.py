@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from hw.top.host.load_store import LoadStore
 
 from golden.core.core import Core as Model
 from golden.program.assembler import Program
@@ -12,7 +13,6 @@ from hw.registry import PRESETS
 from hw.top.array.controller import ArrayController
 from hw.top.controller.controller import Controller
 from hw.top.core import Core
-from hw.top.host.load_store import LoadStore
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
 from hw.units.vector_unit.unit import VectorUnitParameters as HardwareParameters

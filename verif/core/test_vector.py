@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from hw.top.vector.row_writer import RowWriter
 
 from golden.spec.commands import Elementwise
 from golden.spec.sizes import CoreSizes
@@ -10,7 +11,6 @@ from hw.emit.package import build_package
 from hw.top.vector.controller import VectorController
 from hw.top.vector.layer_norm_controller import LayerNormController
 from hw.top.vector.row_reader import RowReader
-from hw.top.vector.row_writer import RowWriter
 from verif.campaigns import lint
 from verif.core.path_bench import run_path
 from verif.core.vector_bench import VectorProgram

@@ -19,7 +19,16 @@ from hw.top.array.plan import ArrayPlan, ArrayPlanParameters, item_layout
 from hw.top.array.probability_feeder import ProbabilityFeeder
 from hw.top.array.query_feeder import QueryFeeder
 from hw.top.array.value_column_writer import ValueColumnWriter
-from hw.top.interfaces import BankReadPort, UnitControl, bank_write, imem_read, imem_write, mask_read, score_write, value_write
+from hw.top.interfaces import (
+    BankReadPort,
+    UnitControl,
+    bank_write,
+    imem_read,
+    imem_write,
+    mask_read,
+    score_write,
+    value_write,
+)
 from hw.top.parameters import CorePart, OmemDepth, PmemDepth, VmemDepth
 from hw.top.rows.row_address_generator import RowAddressGenerator
 from hw.top.rows.row_sequencer import RowSequencer
@@ -302,11 +311,7 @@ class ArrayController(CorePart):
             values.groups.payload.eq(group.elements),
             values.groups.valid.eq(collector.groups.valid & plan.kind.project & is_columns),
             collector.groups.ready.eq(
-                Mux(
-                    plan.kind.project,
-                    Mux(is_columns, values.groups.ready, writer.groups.ready),
-                    self.imem_write.ready,
-                )
+                Mux(plan.kind.project, Mux(is_columns, values.groups.ready, writer.groups.ready), self.imem_write.ready)
             ),
         ]
         lane = self._array.weight_lane
@@ -338,7 +343,9 @@ class ArrayController(CorePart):
             is_here = [group.offset == start for start in starts]
             is_next = any_of(is_here[part + 1 :])
             m.d.comb += [
-                here.eq(any_of(piece & is_first.replicate(width) for piece, is_first in zip(pieces, is_here, strict=True))),
+                here.eq(
+                    any_of(piece & is_first.replicate(width) for piece, is_first in zip(pieces, is_here, strict=True))
+                ),
                 word.enable[part].eq(any_of(is_here) & ~(is_next & group.is_in_last_word)),
                 word.is_next[part].eq(is_next),
             ]

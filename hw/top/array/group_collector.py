@@ -10,7 +10,7 @@ from golden.spec.formats import FP16
 from hw.lib.stream import StreamQueue
 from hw.top.array.plan import ArrayPlanParameters, item_layout, plan_layout
 from hw.top.interfaces import imem_write
-from hw.top.parameters import CorePart, ImemDepth
+from hw.top.parameters import CorePart
 
 __all__ = ["GroupCollector"]
 
@@ -72,7 +72,9 @@ class GroupCollector(CorePart):
         group = Signal.like(counted, name="group")
         ends_row = Signal()
         # The next group: which units have a score for it, and its destination.
-        place = data.StructLayout({name: layout[name].shape for name in ("address", "offset", "ends_row", "is_in_last_word")})
+        place = data.StructLayout(
+            {name: layout[name].shape for name in ("address", "offset", "ends_row", "is_in_last_word")}
+        )
         words = plan.columns.last_word
         word, word_here = Signal.like(words, name="word"), Signal.like(words, name="word_here")
         offset, here = (Signal(place["offset"].shape, name=name) for name in ("offset", "offset_here"))

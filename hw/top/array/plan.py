@@ -15,7 +15,15 @@ from hw.top.interfaces import address_width
 from hw.top.parameters import CorePart, HeadDim, ImemDepth, KeyMask, Lanes, RowDim, RunAhead, SimdLanes, WmemDepth
 from hw.top.rows.mask_scanner import used_slots
 
-__all__ = ["ArrayPlan", "ArrayPlanParameters", "group_width", "item_layout", "mask_layout", "plan_layout", "query_layout"]
+__all__ = [
+    "ArrayPlan",
+    "ArrayPlanParameters",
+    "group_width",
+    "item_layout",
+    "mask_layout",
+    "plan_layout",
+    "query_layout",
+]
 
 
 KINDS = {

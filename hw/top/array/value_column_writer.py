@@ -76,10 +76,7 @@ class ValueColumnWriter(CorePart):
             m.d.sync += [lane.eq(0), index.eq(0), group.eq(0), slot.eq(0)]
             m.d.sync += [first.eq(self.destination), address.eq(self.destination)]
         with m.Elif(moves):
-            m.d.sync += [
-                lane.eq(Mux(ends_part, 0, lane + 1)),
-                index.eq(Mux(ends_group, 0, index + 1)),
-            ]
+            m.d.sync += [lane.eq(Mux(ends_part, 0, lane + 1)), index.eq(Mux(ends_group, 0, index + 1))]
             with m.If(ends_part):
                 m.d.sync += address.eq(address + n_groups)
             with m.If(ends_group):

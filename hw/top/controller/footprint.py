@@ -46,9 +46,7 @@ def _chained(is_given):
 GIVEN, TAKEN = _chained(True), _chained(False)
 
 EXCLUSIVE = tuple(
-    dict.fromkeys(
-        operand.memory for form in COMMANDS if form.is_exclusive for operand in (*form.reads, *form.writes)
-    )
+    dict.fromkeys(operand.memory for form in COMMANDS if form.is_exclusive for operand in (*form.reads, *form.writes))
 )
 """The memories that a command may have for itself."""
 

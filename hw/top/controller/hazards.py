@@ -47,18 +47,14 @@ class HazardChecker(CorePart):
     @staticmethod
     def members(p):
         layout = footprint_layout(p)
-        return {
-            "later": In(layout),
-            "earlier": In(layout),
-            "is_ascending": In(1),
-            "waits": Out(1),
-            "follows": Out(1),
-        }
+        return {"later": In(layout), "earlier": In(layout), "is_ascending": In(1), "waits": Out(1), "follows": Out(1)}
 
     def circuit(self):
         m = Module()
         later, earlier = self.later, self.earlier
-        conflicts = {pair: self._meet(m, *pair) for pair in ((a, b) for a in BASES for b in BASES) if _conflicting(*pair)}
+        conflicts = {
+            pair: self._meet(m, *pair) for pair in ((a, b) for a in BASES for b in BASES) if _conflicting(*pair)
+        }
         takes = self._takes(m)
         # Pairs that are no conflict where rows are handed over.
         handed, replaced, replaced_twice = Signal(), Signal(), Signal()
@@ -145,5 +141,3 @@ class HazardChecker(CorePart):
                 fits = same_layout
             terms.append(is_handed & fits)
         return same_rows & same_place & any_term(terms)
-
-

@@ -28,12 +28,7 @@ class ScoreboardParameters(HazardParameters):
 def pending_command(p):
     """A checked command on its way to the scoreboard."""
     return data.StructLayout(
-        {
-            "command": COMMAND_LAYOUT,
-            "number": 32,
-            "n_active": range(p.max_tokens + 1),
-            "footprint": footprint_layout(p),
-        }
+        {"command": COMMAND_LAYOUT, "number": 32, "n_active": range(p.max_tokens + 1), "footprint": footprint_layout(p)}
     )
 
 
@@ -143,7 +138,9 @@ class Scoreboard(CorePart):
             self.busy.eq(Cat(*self._busy)),
             self.is_empty.eq(~Cat(*self._is_live).any()),
             self.writes_tokens.eq(
-                Cat(live & each.tokens_written for live, each in zip(self._is_live, self._footprints, strict=True)).any()
+                Cat(
+                    live & each.tokens_written for live, each in zip(self._is_live, self._footprints, strict=True)
+                ).any()
             ),
         ]
 
@@ -170,7 +167,9 @@ class Scoreboard(CorePart):
         # Of commands that follow each other in place, the last one hands the rows over.
         followed = Signal(IN_FLIGHT)
         m.d.comb += [
-            followed.eq(any_term(each & may.replicate(IN_FLIGHT) for each, may in zip(self._follows, may_follow, strict=True))),
+            followed.eq(
+                any_term(each & may.replicate(IN_FLIGHT) for each, may in zip(self._follows, may_follow, strict=True))
+            ),
             self.checked.ready.eq(is_compared & is_free),
         ]
         with m.If(~is_compared):

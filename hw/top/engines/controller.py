@@ -11,14 +11,7 @@ from golden.spec.commands import FLAGS
 from golden.spec.sizes import words_for
 from hw.lib.division import quotient, remainder
 from hw.lib.stream import StreamQueue
-from hw.top.interfaces import (
-    ArbitratedBankReadPort,
-    UnitControl,
-    bank_write,
-    imem_write,
-    mask_read,
-    value_write,
-)
+from hw.top.interfaces import ArbitratedBankReadPort, UnitControl, bank_write, imem_write, mask_read, value_write
 from hw.top.parameters import CorePart, HeadDim, ImemDepth, KeyMask, Lanes, OmemDepth, SimdLanes, VmemDepth
 from hw.top.rows.mask_scanner import mask_address, used_slots
 from hw.top.rows.row_address_generator import RowAddressGenerator
@@ -76,7 +69,9 @@ class EnginesController(CorePart):
             "imem_write": Out(stream.Signature(imem_write(p))),
             "value_write": In(stream.Signature(value_write(p))),
             "word_write": In(bank_write(p, p.vmem_depth, p.simd_lanes)),
-            "counters": Out(data.StructLayout(dict.fromkeys(("terms", "waits_for_engines", "waits_for_sink"), engines))),
+            "counters": Out(
+                data.StructLayout(dict.fromkeys(("terms", "waits_for_engines", "waits_for_sink"), engines))
+            ),
         }
 
     def circuit(self):
@@ -188,10 +183,7 @@ class EnginesController(CorePart):
         ]
         is_running = Signal()
         n_written = Signal.like(control.rows_done, name="n_written")
-        m.d.comb += [
-            control.rows_done.eq(n_written),
-            control.done.eq(is_running & (n_written == control.n_active)),
-        ]
+        m.d.comb += [control.rows_done.eq(n_written), control.done.eq(is_running & (n_written == control.n_active))]
         with m.If(control.start):
             m.d.sync += [is_running.eq(1), n_written.eq(0)]
         with m.Else():

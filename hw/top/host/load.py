@@ -207,5 +207,3 @@ class LoadUnit(CorePart):
         with m.Elif(step):
             m.d.sync += index.eq(Mux(ends_beat, 0, index + 1))
         return slices, ends_beat
-
-

@@ -11,7 +11,7 @@ from golden.spec.commands import Memory
 from hw.lib.division import quotient
 from hw.lib.stream import SkidBuffer, StreamQueue
 from hw.top.controller.counters import COUNTER_WIDTH, COUNTERS
-from hw.top.interfaces import UnitControl, address_width, imem_read, mask_read
+from hw.top.interfaces import UnitControl, imem_read, mask_read
 from hw.top.parameters import CorePart, ImemWord, KeyMask
 
 __all__ = ["StoreUnit"]
@@ -178,12 +178,7 @@ class StoreUnit(CorePart):
         """Reads of the memories without arbitration, as a stream of their words."""
         p = self.parameters
         layout = data.StructLayout(
-            {
-                "scores": 16 * p.n_banks,
-                "probabilities": 16 * p.n_banks,
-                "mass": 16,
-                "row": p.token_width,
-            }
+            {"scores": 16 * p.n_banks, "probabilities": 16 * p.n_banks, "mass": 16, "row": p.token_width}
         )
         m.submodules.first = first = SkidBuffer(width=layout.size)
         m.submodules.second = second = SkidBuffer(width=layout.size)
@@ -220,5 +215,3 @@ class StoreUnit(CorePart):
             m.d.comb += word.eq(direct[2 * width : 2 * width + 16])
         with m.Elif(memory[Memory.COUNTERS]):
             m.d.comb += word.eq(Array(self.counters)[tag.entry])
-
-

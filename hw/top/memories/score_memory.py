@@ -87,7 +87,4 @@ class ScoreMemory(Block):
             second.word[index].eq(bank.read_data),
         ]
         with m.If(~reads):
-            m.d.comb += [
-                bank.read_enable.eq(second.enable[index]),
-                bank.read_address.eq(second.address[index]),
-            ]
+            m.d.comb += [bank.read_enable.eq(second.enable[index]), bank.read_address.eq(second.address[index])]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
-from amaranth.lib.wiring import In, Out, connect
+from amaranth.lib.wiring import In, connect
 
 from golden.spec.parameters import Parameters, flag, integer
 from hw.lib.block import Block
@@ -42,10 +42,7 @@ class SharedMemory(Block):
 
     Parameters = SharedMemoryParameters
 
-    members_doc = {
-        "readers": "reads that wait for each other",
-        "writers": "parts of a word to write",
-    }
+    members_doc = {"readers": "reads that wait for each other", "writers": "parts of a word to write"}
 
     @staticmethod
     def members(p):
@@ -72,7 +69,9 @@ class SharedMemory(Block):
                 bank.read_address.eq(read_address),
                 word.word_select(index, self.part_width).eq(bank.read_data),
                 bank.write_enable.eq(write.enable[index]),
-                bank.write_address.eq(Mux(write.is_next[index], following, write.address) if self.has_next else write.address),
+                bank.write_address.eq(
+                    Mux(write.is_next[index], following, write.address) if self.has_next else write.address
+                ),
                 bank.write_data.eq(write.data.word_select(index, self.part_width)),
             ]
         return m

@@ -28,10 +28,7 @@ class WordSplitter(Block):
 
     Parameters = WordSplitterParameters
     latency = 0
-    members_doc = {
-        "words": "two words",
-        "pieces": "a piece of each, and its number in the word",
-    }
+    members_doc = {"words": "two words", "pieces": "a piece of each, and its number in the word"}
 
     @staticmethod
     def members(p):

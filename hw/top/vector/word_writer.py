@@ -52,7 +52,9 @@ class WordWriter(CorePart):
         n_pieces = p.row_word // p.n_vector_lanes
         index, word = Signal(range(n_pieces)), Signal.like(self.last_word, name="word")
         is_full, ends_row, taken, written = Signal(), Signal(), Signal(), Signal()
-        pieces = [Signal(FP16.width * p.n_vector_lanes, name=f"piece_{piece}", reset_less=True) for piece in range(n_pieces)]
+        pieces = [
+            Signal(FP16.width * p.n_vector_lanes, name=f"piece_{piece}", reset_less=True) for piece in range(n_pieces)
+        ]
         m.d.comb += [
             self.write.payload.address.eq(self.places.payload + word),
             self.write.payload["values"].as_value().eq(Cat(*pieces)),

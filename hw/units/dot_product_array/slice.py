@@ -198,9 +198,7 @@ class DpuSlice(Block):
         m.submodules.weights = weights = MemoryBank(
             depth=p.bank_depth, width=p.vector_width, granularity=16 if self.n_lanes > 1 else None
         )
-        m.submodules.queries = queries = MemoryBank(
-            depth=max(2, p.ring_depth), width=p.vector_width * p.query_width
-        )
+        m.submodules.queries = queries = MemoryBank(depth=max(2, p.ring_depth), width=p.vector_width * p.query_width)
         query_beat = pipe.register(scanner.query_beat, name="query_beat")
         query_beats = Array(queries.read_data.word_select(beat, p.vector_width) for beat in range(p.query_width))
         m.d.comb += [

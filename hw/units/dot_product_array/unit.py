@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from golden.spec import dot_product_array as spec
 from hw.lib.block import Block
 from hw.units.dot_product_array.slice import DpuSlice, DpuSliceParameters, slice_activity
-from hw.units.dot_product_array.slot_scanner import next_place, row_tag
+from hw.units.dot_product_array.slot_scanner import next_place
 
 __all__ = ["DotProductArray", "DotProductArrayParameters"]
 
@@ -110,7 +110,11 @@ class DotProductArray(Block):
             "weight_lane": In(stream.Signature(data.StructLayout(weight_lane))),
             "weight_base": In(p.address_width),
             "weight_stride": In(p.address_width),
-            **({"row_words": In(range(p.query_words + 1)), "max_rows": In(range(p.n_places + 1))} if p.query_depth else {}),
+            **(
+                {"row_words": In(range(p.query_words + 1)), "max_rows": In(range(p.n_places + 1))}
+                if p.query_depth
+                else {}
+            ),
             "query": In(stream.Signature(data.StructLayout(query))),
             "mask": In(stream.Signature(data.StructLayout({"bitmap": data.ArrayLayout(p.n_slots, p.n_units)}))),
             "score": Out(stream.Signature(p.scores)).array(p.n_units),
