@@ -140,7 +140,7 @@ def project(memories, command, rows):
 
 
 def _place_columns(memories, first, placed):
-    """Values [banks, slots, n] as columns: column c is slot c // n_banks of unit c % n_banks, a beat a part of a slot."""
+    """Values [banks, slots, n] as columns: column c is slot c // n_banks of unit c % n_banks."""
     sizes = memories.sizes
     n_banks, slots, n = placed.data.shape
     groups = words_for(n, n_banks)

@@ -155,7 +155,7 @@ class TokenCompare:
         return latent.reshape(sizes.channels, sizes.latent_height, sizes.latent_width)
 
     def tokens(self, beats, theta, restart):
-        """The selected tokens, ascending. Pieces are the latent's or, for ``previous``, current and previous in turn."""
+        """The selected tokens, ascending. Pieces are those of the latent, or of two in turn."""
         sizes = self.sizes
         n_latents = 1 if sizes.reference == "last" else 2
         pieces = unpack(beats, n_latents * len(self.positions), sizes.n_banks).reshape(-1, n_latents, sizes.n_banks)

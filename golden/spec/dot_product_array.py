@@ -37,7 +37,7 @@ class DpuSliceParameters(DotProductUnitParameters):
         None,
         low=1,
         high=MAX_WEIGHT_DEPTH,
-        doc="words of a unit's ring of queries, which then has row_words for each row; by default run_ahead + 2 longest rows",
+        doc="words of a unit's ring of queries, row_words for each row; by default run_ahead + 2 of the longest rows",
     )
     run_ahead: int = integer(
         MAX_RUN_AHEAD, low=0, high=MAX_RUN_AHEAD, doc="rows that a unit may be ahead of the slowest one"

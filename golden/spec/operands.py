@@ -31,7 +31,7 @@ class RoundUp:
 
 @dataclass(frozen=True)
 class Slots:
-    """A factor of a length: the slots a bank needs for the tokens of a field, a power of two, times the words of each."""
+    """A factor of a length: the slots a bank needs for the tokens of a field, a power of two, times words of each."""
 
     field: str
     words: str | None = None  # size with the words of a slot; one by default

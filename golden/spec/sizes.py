@@ -69,7 +69,7 @@ class DerivedSizes:
 
     @property
     def row_part(self):
-        """Elements of a part of a word of IMEM that is written alone: products write groups of n_banks or simd_lanes."""
+        """Elements of a word of IMEM that are written alone: products write groups of n_banks or simd_lanes."""
         return gcd(self.n_banks, self.simd_lanes)
 
     @property

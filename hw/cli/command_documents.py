@@ -52,8 +52,8 @@ of rows.
   bank v and slot a, the two parts of `j k mod N s` (v on top, k the multiplier). Its elements i L to i L + L - 1
   (values: S in place of L) are the word `first + i s + a` of bank v.
 - **Columns** of n values, g = ceil(n_out / N), p = ceil(N / L): element c of the values at slot a belongs to bank c mod
-  N, word `first + (a p + i) g + c div N`, i = 0 to p - 1; lane l of it is the value of the token in bank i L + l, slot a.
-  Lanes without a bank are 0, or at least finite.
+  N, word `first + (a p + i) g + c div N`, i = 0 to p - 1; lane l of it is the value of the token at slot a of bank
+  i L + l. Lanes without a bank are 0, or at least finite.
 - **Masks** have bit `v key_slots + a` for slot a of bank v. Mask 0 has one row, which serves all rows.
 - **Scores** and **probabilities** are those of the elements selected by a mask: bank v holds those of its keys from one
   word on, row after row in the order in which rows were processed, in a row by rising slot.
@@ -86,8 +86,9 @@ The core looks for the reasons in this order. A reason is looked for only if non
 - **RANGE**: an operand ends beyond its memory.
 - **OVERLAP**: what is read and what is written share a word of one memory, or `mask` = `mask_out` with `make_mask`. A
   result of ELEMENTWISE or LAYER_NORM may lie exactly where an operand lies (same first word, same stride).
-- **MASK_MISSING**: of a mask that is read, rows up to `first_row` + `n_rows` - 1 are not all there (of mask 0: its row);
-  of a mask that is written, rows up to `first_row` - 1; with `gated`, of either, rows up to the largest entry of the list.
+- **MASK_MISSING**: of a mask that is read, rows up to `first_row` + `n_rows` - 1 are not all there (of mask 0: its
+  row); of a mask that is written, rows up to `first_row` - 1; with `gated`, of either, rows up to the largest entry of
+  the list.
 - **TOKENS_MISSING**: with `gated`, and for STORE TOKENS: there is no list.
 - **MASS_MISSING**: rows of the retained mass, in the same way.
 
@@ -97,9 +98,9 @@ the command's number, counted from reset.
 
 _CHAINS = """\
 A command begins when no command before it that is not done uses the same unit, or touches a word (of a memory, of rows
-of a mask or of the retained mass, of the token list) that one of the two writes; LOAD and STORE of scores, probabilities
-and the retained mass begin when no other command uses that memory. CLEAR and STORE COUNTERS wait until all commands
-before them are done, and those behind wait for them. At most 8 commands are under way.
+of a mask or of the retained mass, of the token list) that one of the two writes; LOAD and STORE of scores,
+probabilities and the retained mass begin when no other command uses that memory. CLEAR and STORE COUNTERS wait until
+all commands before them are done, and those behind wait for them. At most 8 commands are under way.
 
 A command that takes, row by row, what an earlier one writes begins with it: both have equal `n_rows` and `gated` (then
 an ascending token list and equal `first_row`), and there is no other reason to wait. Rows are handed over in these

@@ -16,8 +16,8 @@ class ValueColumnWriter(CorePart):
     """n_banks groups are a tile: one row of each bank, as :class:`~hw.top.array.hash_order.HashOrder` gives them.
 
     The group of bank v in the tile of slot a and group of columns s is written at once: element u into the bank of unit
-    u, lane v mod L of word ``destination + (a * column_beats + v // L) * groups + s``, L = n_lanes. Lanes without a bank
-    become 0. A group a clock, but for these lanes.
+    u, lane v mod L of word ``destination + (a * column_beats + v // L) * groups + s``, L = n_lanes. Lanes without a
+    bank become 0. A group a clock, but for these lanes.
     """
 
     Parameters = ArrayPlanParameters

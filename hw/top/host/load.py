@@ -43,7 +43,8 @@ class LoadUnit(CorePart):
     """Takes the beats of a LOAD in one or more slices, a slice a clock, and writes each to the memory.
 
     A beat holds as many words, rows or entries as it has space for, see :mod:`golden.core.streams`. ``which`` selects
-    the memory of ``write``, ``part`` the bank or the piece of a mask row. A write waits for ``write_ready``. Rows of IMEM are done when they are written.
+    the memory of ``write``, ``part`` the bank or the piece of a mask row. A write waits for
+    ``write_ready``. Rows of IMEM are done when they are written.
 
     CTR passes the beats to the token selector, whose tokens fill the token list, as LOAD TOKENS does.
     """

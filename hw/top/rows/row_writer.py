@@ -41,7 +41,7 @@ class RowWriter(Block):
     latency = 1
     members_doc = {
         "places": "the first word of each row, one a row",
-        "first_position": "constant while a row is written: results that its first word has room for before the first one",
+        "first_position": "constant while a row is written: results for which its first word has room before it",
         "last_result": "constant while a row is written: results a row, less one",
         "results": "elements",
         "write": "parts of a word to write to IMEM",

@@ -40,8 +40,8 @@ class DotProductArray(Block):
     * ``query`` carries the rows: ``query`` (query_beats beats of n_lanes words), ``last`` (one bit for each of these
       beats: it ends the row, and what follows in the transfer is not used). A row has 1 to max_beats beats, and its
       scores are sums over just these beats of the keys.
-    * With ``query_depth`` the ring of queries is not run_ahead + 2 of the longest rows: each row has ``row_words`` words,
-      one a transfer at least, and ``max_rows`` of them fit. Both are inputs.
+    * With ``query_depth`` the ring of queries is not run_ahead + 2 of the longest rows: each row has ``row_words``
+      words, one a transfer at least, and ``max_rows`` of them fit. Both are inputs.
     * ``mask`` carries ``bitmap`` (n_units words of n_slots bits), one transfer a row.
     * ``score``, one stream a unit (in Verilog ``score_0`` and so on): ``wide`` (FP32), ``narrow`` (FP16 or BF16),
       ``slot``, and ``last_of_row`` for the unit's last score of the row. A unit without bits in a row sends nothing
@@ -75,7 +75,7 @@ class DotProductArray(Block):
         "weight_lane.lane": "which lane of it",
         "weight_base": "word of the banks that holds beat 0 of slot 0; changes only while no row is in flight",
         "weight_stride": "words of the banks from a beat to the next one of the same slot; as weight_base",
-        "row_words": "words of the ring for each row, no fewer than its transfers; changes only while no row is in flight",
+        "row_words": "words of the ring a row, no fewer than its transfers; changes only while no row is in flight",
         "max_rows": "rows that the ring has room for, at least one; as row_words",
         "query": "one or more beats of the next row's query vector",
         "query.query": "query_beats beats of n_lanes {format} numbers",
