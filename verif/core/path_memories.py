@@ -7,7 +7,7 @@ from cocotb.types import LogicArray
 from verif.bench.endpoints import StallPattern, word
 from verif.bench.port_bits import decode, width_of, word_text
 
-__all__ = ["MemoryReadPort", "Direct", "WriteMonitor", "WriteStream"]
+__all__ = ["ArbitratedReads", "MemoryReadPort", "Direct", "WriteMonitor", "WriteStream"]
 
 _UNDER_WAY = 3
 """Words that a memory with random latency may have pending."""
@@ -79,6 +79,9 @@ class Direct:
     def drive(self, cycle):
         _set(self._answer, "".join(word_text(value, self._width) for value in reversed(self._words)))
 
+    def _takes(self, bank):
+        return True
+
     def sample(self, cycle):
         asked = word(self._enable)
         bits = [None if asked is None else asked >> bank & 1 for bank in range(len(self._words))]
@@ -86,11 +89,33 @@ class Direct:
         for bank, (enable, address) in enumerate(zip(bits, addresses, strict=True)):
             if enable is None:
                 self._testbench.report(f"{self.name}: the enable of a read is X in cycle {cycle}")
-            elif enable:
+            elif enable and self._takes(bank):
                 allowed = self._allowed and self._allowed[bank]
                 self._testbench.check_read(f"{self.name} {bank}", self._reads[bank], allowed)
                 self._reads[bank] += 1
                 self._words[bank] = self._testbench.read(self.name, bank, address)
+
+
+class ArbitratedReads(Direct):
+    """The same where a bank takes a read only now and then, and its word is there in the next clock only."""
+
+    def __init__(self, testbench, name, port):
+        self._ready_port = getattr(testbench.dut, f"{port}__ready")
+        super().__init__(testbench, name, port)
+
+    def start(self, pattern, allowed):
+        super().start(pattern, allowed)
+        self._stalls = [StallPattern(pattern, self._testbench.random) for _ in self._words]
+        self._is_ready = [False] * len(self._words)
+
+    def drive(self, cycle):
+        super().drive(cycle)
+        self._is_ready = [not pattern.stalls() for pattern in self._stalls]
+        self._ready_port.value = sum(ready << bank for bank, ready in enumerate(self._is_ready))
+        self._words = [None] * len(self._words)
+
+    def _takes(self, bank):
+        return self._is_ready[bank]
 
 
 class WriteStream:

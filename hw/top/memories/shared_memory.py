@@ -36,8 +36,8 @@ class SharedMemory(Block):
     """Reads and writes a word a clock; fixed priority, the port with the lowest number first.
 
     ``readers`` get their words in order, from the next clock on; two words may be waiting to be taken. ``writers``
-    send address, word and one enable for each part of it, which with ``is_next`` is of the word after that. A read in the
-    clock of a write of the same word is undefined.
+    send address, word and one enable for each part of it; with ``is_next`` the part is of the word after that. A read
+    in the clock of a write of the same word is undefined.
     """
 
     Parameters = SharedMemoryParameters
