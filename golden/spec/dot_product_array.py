@@ -33,7 +33,7 @@ class DpuSliceParameters(DotProductUnitParameters):
         high=MAX_QUERY_BEATS,
         doc="beats a transfer of the query stream; by default 2 where max_beats allows",
     )
-    query_depth: int | None = power_of_two(
+    query_depth: int | None = integer(
         None,
         low=1,
         high=MAX_WEIGHT_DEPTH,

@@ -135,11 +135,11 @@ class DerivedSizes:
 
     @property
     def query_depth(self):
-        """Words of a unit's ring of queries, a power of two: two of the longest rows, or as many rows of a head as a
-        unit may be ahead."""
-        row = words_for(self.max_beats, self.query_beats)
+        """Words of a unit's ring of queries: two rows of a layer, as many of a head as it may be ahead, or a row of
+        probabilities."""
+        row = words_for(words_for(self.max_dim, self.n_lanes) + 1, self.query_beats)
         head = words_for(words_for(self.max_head_dim, self.n_lanes), self.query_beats)
-        return 1 << (max(2 * row, (self.run_ahead + 2) * head) - 1).bit_length()
+        return max(2 * row, (self.run_ahead + 2) * head, words_for(self.max_beats, self.query_beats))
 
     @property
     def mask_rows(self):

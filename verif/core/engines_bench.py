@@ -156,7 +156,7 @@ class EnginesProgram(RowProgram):
             extra=extra,
             allowed={"mask": list(range(len(rows) + 1)), "probabilities": ends.T.tolist()},
             counted=counted,
-            counts=bits.sum(axis=2),
+            counts=bits.sum(axis=2).tolist(),
             chunks=chunks,
             **options,
         )

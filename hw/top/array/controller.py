@@ -135,6 +135,7 @@ class ArrayController(CorePart):
             array.weight_stride.eq(plan.weight_stride),
             array.row_words.eq(plan.ring.row_words),
             array.max_rows.eq(plan.ring.max_rows),
+            array.restart.eq(self.control.start),
         ]
         starts_project = Signal()
         m.d.comb += starts_project.eq(self.control.start & (self.control.command.opcode == Opcode.PROJECT))

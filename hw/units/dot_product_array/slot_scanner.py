@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.dot_product_array import MAX_BEATS, MAX_QUERY_BEATS, MAX_WEIGHT_DEPTH
 from golden.spec.limits import MAX_SLOTS
-from golden.spec.parameters import Parameters, integer, power_of_two
+from golden.spec.parameters import Parameters, integer
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.lib.block import Block
 
@@ -34,7 +34,7 @@ class SlotScannerParameters(Parameters):
     weight_depth: int = integer(32, low=2, high=MAX_WEIGHT_DEPTH, doc="words of the weight bank")
     query_beats: int = integer(1, low=1, high=MAX_QUERY_BEATS, doc="beats a word of the query ring")
     n_places: int = integer(10, low=2, high=64, doc="rows of the query ring")
-    query_depth: int | None = power_of_two(
+    query_depth: int | None = integer(
         None, low=1, high=MAX_WEIGHT_DEPTH, doc="words of the query ring, if not n_places rows"
     )
     row_width: int = integer(5, low=1, high=16, doc="bits of a row's number, more than enough for the rows in flight")

@@ -41,7 +41,7 @@ class DotProductArray(Block):
       beats: it ends the row, and what follows in the transfer is not used). A row has 1 to max_beats beats, and its
       scores are sums over just these beats of the keys.
     * With ``query_depth`` the ring of queries is not run_ahead + 2 of the longest rows: each row has ``row_words``
-      words, one a transfer at least, and ``max_rows`` of them fit. Both are inputs.
+      words, one a transfer at least, and ``max_rows`` of them fit; ``restart`` comes with new ones.
     * ``mask`` carries ``bitmap`` (n_units words of n_slots bits), one transfer a row.
     * ``score``, one stream a unit (in Verilog ``score_0`` and so on): ``wide`` (FP32), ``narrow`` (FP16 or BF16),
       ``slot``, and ``last_of_row`` for the unit's last score of the row. A unit without bits in a row sends nothing
@@ -77,6 +77,7 @@ class DotProductArray(Block):
         "weight_stride": "words of the banks from a beat to the next one of the same slot; as weight_base",
         "row_words": "words of the ring a row, no fewer than its transfers; changes only while no row is in flight",
         "max_rows": "rows that the ring has room for, at least one; as row_words",
+        "restart": "1 for a clock when these have changed, before the next row",
         "query": "one or more beats of the next row's query vector",
         "query.query": "query_beats beats of n_lanes {format} numbers",
         "query.last": "bit b: beat b ends the row, and what follows in the transfer is not used",
@@ -104,17 +105,14 @@ class DotProductArray(Block):
             "address": p.address_width,
             "lane": ceil_log2(p.n_lanes),
         }
+        ring = {"row_words": In(range(p.query_words + 1)), "max_rows": In(range(p.n_places + 1)), "restart": In(1)}
         query = {"query": data.ArrayLayout(vector, p.query_width), "last": p.query_width}
         return {
             "weight": In(stream.Signature(data.StructLayout(weight))),
             "weight_lane": In(stream.Signature(data.StructLayout(weight_lane))),
             "weight_base": In(p.address_width),
             "weight_stride": In(p.address_width),
-            **(
-                {"row_words": In(range(p.query_words + 1)), "max_rows": In(range(p.n_places + 1))}
-                if p.query_depth
-                else {}
-            ),
+            **(ring if p.query_depth else {}),
             "query": In(stream.Signature(data.StructLayout(query))),
             "mask": In(stream.Signature(data.StructLayout({"bitmap": data.ArrayLayout(p.n_slots, p.n_units)}))),
             "score": Out(stream.Signature(p.scores)).array(p.n_units),
@@ -199,7 +197,10 @@ class DotProductArray(Block):
         word = Signal(range(p.query_words), name="query_word")
         address = Signal(len(units[0].query_address), name="query_address")
         taken, ends_row = Signal(name="query_taken"), Signal(name="query_ends_row")
-        start = Signal(len(address), name="query_start")
+        start, turn = Signal(len(address), name="query_start"), Signal(range(p.n_places), name="query_turn")
+        if p.query_depth:
+            with m.If(self.restart):
+                m.d.sync += [start.eq(0), turn.eq(0)]
         m.d.comb += [
             self.query.ready.eq(self._n_loaded != (self.max_rows if p.query_depth else p.n_places)),
             taken.eq(self.query.valid & self.query.ready),
@@ -212,7 +213,7 @@ class DotProductArray(Block):
         last_beats = Signal(units[0].last_beats.shape(), reset_less=True)
         with m.If(ends_row):
             if p.query_depth:
-                m.d.sync += start.eq(start + self.row_words)
+                self._next_start(m, start, turn)
             m.d.sync += [
                 place.eq(next_place(place, p.n_places)),
                 Array(last_beats)[place].eq(word * p.query_width + self._first_last()),
@@ -225,6 +226,11 @@ class DotProductArray(Block):
                 unit.last_beats.eq(last_beats),
             ]
 
+    def _next_start(self, m, start, turn):
+        """The first word of the next row in the ring, which has room for ``max_rows`` of them."""
+        is_last = turn == self.max_rows - 1
+        m.d.sync += [start.eq(Mux(is_last, 0, start + self.row_words)), turn.eq(Mux(is_last, 0, turn + 1))]
+
     def _first_last(self):
         """Which beat of the transfer ends the row."""
         position = self.parameters.query_width - 1
@@ -236,6 +242,7 @@ class DotProductArray(Block):
         """Every unit takes its bitmap of a row at the same time."""
         p = self.parameters
         self._delivered_row = Signal(p.row_width, name="delivered_row")
+        turn = Signal(range(p.n_places), name="mask_turn")
         # The number and ring position of the next mask; everything older than ``seen_row`` passed the queues.
         accepted = Signal(p.tag(), name="accepted")
         seen_row = Signal.like(self._delivered_row, name="seen_row")
@@ -252,7 +259,10 @@ class DotProductArray(Block):
         with m.If(taken):
             m.d.sync += [accepted.row.eq(next_row), accepted.place.eq(next_place(accepted.place, p.n_places))]
             if p.query_depth:
-                m.d.sync += accepted.start.eq(accepted.start + self.row_words)
+                self._next_start(m, accepted.start, turn)
+        if p.query_depth:
+            with m.If(self.restart):
+                m.d.sync += [accepted.start.eq(0), turn.eq(0)]
         for index, unit in enumerate(units):
             m.d.comb += [
                 unit.bitmap.payload.eq(self.mask.payload.bitmap[index]),
