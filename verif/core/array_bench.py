@@ -1,4 +1,4 @@
-"""The memories beside the array path, and MATMUL, SDDMM and PROJECT commands with what they must write."""
+"""The memories beside the array path, and commands of the array with what they must write."""
 
 import numpy as np
 from amaranth.hdl import Shape
@@ -8,7 +8,8 @@ from golden.core.memories import Memories, SampledElements, Words
 from golden.spec.commands import FLAGS, Command, Opcode, Projection
 from golden.spec.sizes import words_for
 from verif.bench.packing import join, pack
-from verif.core.path_memories import MemoryReadPort, WriteMonitor, WriteStream
+from verif.core.path_memories import Direct, MemoryReadPort, WriteMonitor, WriteStream
+from verif.core.row_program import imem_parts
 
 __all__ = ["ArrayProgram", "connect"]
 
@@ -17,16 +18,6 @@ def connect(testbench):
     """The endpoints of an array path for :mod:`verif.core.path_bench`."""
     p = testbench.block.parameters
 
-    def parts(write):
-        words = join(*((0 if value is None else value, 16) for value in write["values"]))
-        enable = write["enable"] or 0
-        width = 16 * p.row_part
-        for part in range(p.row_parts):
-            if enable >> part & 1:
-                elements = write["values"][part * p.row_part : (part + 1) * p.row_part]
-                value = None if None in elements else words >> width * part & ((1 << width) - 1)
-                yield part, write["address"], value
-
     def lanes(write):
         for engine, value in enumerate(write["elements"]):
             yield engine * p.simd_lanes + (write["lane"] or 0), write["address"], value
@@ -34,7 +25,8 @@ def connect(testbench):
     return [
         MemoryReadPort(testbench, "imem", "imem"),
         MemoryReadPort(testbench, "mask", "mask"),
-        WriteStream(testbench, "parts", "imem_write", parts),
+        Direct(testbench, "probabilities", "probabilities"),
+        WriteStream(testbench, "parts", "imem_write", imem_parts(p)),
         WriteStream(testbench, "values", "value_write", lanes),
         WriteMonitor(testbench, "scores", "score_write"),
         WeightLoader(testbench),
@@ -158,9 +150,6 @@ class ArrayProgram:
         slots = words_for(n_out, p.n_banks)
         bank_address = self._pick(0, p.wmem_depth - beats * slots)
         weights = self._weights(beats * slots, bank_address)
-        n_words = words_for(n_out, p.row_word)
-        stride = self._pick(n_words, max(n_words, min((p.imem_depth - n_words) // max(1, n_rows - 1), n_words + 5)))
-        destination = self._pick(0, p.imem_depth - (n_rows - 1) * stride - n_words)
         tokens = self._tokens(n_rows, gated)
         active = np.arange(n_rows) if tokens is None else tokens
         command = {
@@ -170,24 +159,98 @@ class ArrayProgram:
             "n_in": n_in,
             "n_out": n_out,
             **place,
-            "destination": destination,
-            "destination_stride": stride,
+            **self._result(n_rows, n_out),
             "bank_address": bank_address,
         }
         core_array.matmul(self.memories, Command(**command), active)
-        n_parts = slots * p.n_banks // p.row_part
-        rows = []
-        for row in active:
-            first = destination + int(row) * stride
-            words = self.memories.rows(destination, stride, [row], slots * p.n_banks)
-            assert words.defined.all()
-            parts = pack(words.data.reshape(n_parts, -1), 16)
-            rows.append(
-                [["parts", index % p.row_parts, first + index // p.row_parts, part] for index, part in enumerate(parts)]
-            )
         n_read = words_for(n_in, p.row_word)
         allowed = {"imem": [n * n_read for n in range(len(active) + 1)]}
+        rows = self._written(command, active, n_out)
         return self._run(command, active, tokens, load, rows, allowed, weights, len(active) * n_out * beats, options)
+
+    def _result(self, n_rows, n):
+        """Where rows of n elements of a product are written: its fields."""
+        p = self.parameters
+        column = p.product_step * int(self.rng.integers(0, 5)) if self.rng.random() < 0.3 else 0
+        if (n_rows - 1) * words_for(column + n, p.row_word) + words_for(column + n, p.row_word) > p.imem_depth:
+            column = 0
+        n_words = words_for(column + n, p.row_word)
+        stride = self._pick(n_words, max(n_words, min((p.imem_depth - n_words) // max(1, n_rows - 1), n_words + 5)))
+        destination = self._pick(0, p.imem_depth - (n_rows - 1) * stride - n_words)
+        return {"destination": destination, "destination_stride": stride, "column": column}
+
+    def _written(self, command, active, n):
+        """What must be written for each row: its parts, the last one's other elements are zeros."""
+        p = self.parameters
+        column, part = command["column"], p.row_part
+        groups = words_for(n, p.n_banks) * p.n_banks
+        n_elements = min(groups, words_for(column + n, p.row_word) * p.row_word - column)
+        rows = []
+        for row in active:
+            first = command["destination"] + int(row) * command["destination_stride"]
+            words = self.memories.rows(
+                command["destination"], command["destination_stride"], [row], column + n_elements
+            )
+            words = words[:, column:]
+            assert words.defined.all()
+            parts = pack(words.data.reshape(n_elements // part, part), 16)
+            places = column // part + np.arange(len(parts))
+            rows.append(
+                [
+                    ["parts", int(place % p.row_parts), first + int(place // p.row_parts), value]
+                    for place, value in zip(places, parts, strict=True)
+                ]
+            )
+        return rows
+
+    def weighted_sum(self, *, n_rows=None, n_in=None, n_keys=None, density=None, gated=None, mask=None, **options):
+        """Probabilities under a mask times columns of values."""
+        p, rng = self.parameters, self.rng
+        gated = bool(rng.integers(2)) if gated is None else gated
+        mask = int(rng.integers(p.n_masks)) if mask is None else mask
+        n_in = n_in or self._pick(1, p.max_head_dim)
+        groups = words_for(n_in, p.n_banks)
+        while not n_keys or groups * p.slots_of(n_keys) * p.column_beats > p.wmem_depth:
+            n_keys = self._pick(1, p.max_tokens)
+        slots = p.slots_of(n_keys)
+        beats = slots * p.column_beats
+        n_rows = n_rows or self._pick(1, min(self._most_rows(n_in), p.omem_depth // slots))
+        bank_address = self._pick(0, p.wmem_depth - beats * groups)
+        values = self._numbers(p.n_banks, beats * groups, p.n_lanes) & 0xBFFF  # finite: 0 times them is 0
+        weights = self._weights(beats * groups, bank_address, values)
+        tokens = self._tokens(n_rows, gated)
+        active = np.arange(n_rows) if tokens is None else tokens
+        load, bits = self._mask(mask, n_rows, active, density, slots)
+        source = self._pick(0, p.omem_depth - n_rows * slots)
+        for bank, count in enumerate(bits.sum(axis=(0, 2))):
+            words = self._numbers(int(count))
+            self.memories.probabilities[bank, source : source + len(words)] = Words.of(words)
+            load += [["probabilities", bank, source + place, int(word)] for place, word in enumerate(words)]
+        command = {
+            "opcode": int(Opcode.WEIGHTED_SUM),
+            "flags": FLAGS["gated"] * gated,
+            "mask": mask,
+            "n_rows": n_rows,
+            "n_in": n_in,
+            "n_out": n_keys,
+            "source": source,
+            **self._result(n_rows, n_in),
+            "bank_address": bank_address,
+        }
+        core_array.weighted_sum(self.memories, Command(**command), active, bits)
+        rows = self._written(command, active, n_in)
+        counts = np.vstack([np.zeros((1, p.n_banks), np.int64), np.cumsum(bits.sum(axis=2), axis=0)])
+        allowed = {"mask": list(range(len(active) + 1)), "probabilities": counts.T.tolist()}
+        return self._run(command, active, tokens, load, rows, allowed, weights, len(active) * n_in * beats, options)
+
+    def _mask(self, mask, n_rows, active, density, slots):
+        """Puts rows of a mask into its memory: what to load, and the bits of the rows that are used."""
+        bitmap = self._bitmap(n_rows if mask else 1, density)
+        words = pack(bitmap.reshape(len(bitmap), -1).astype(np.int64), 1)
+        numbers = self.memories.mask_row_numbers(mask, np.arange(len(bitmap)))
+        self.memories.mask[numbers] = Words.of(bitmap.reshape(len(bitmap), -1), bool)
+        load = [["mask", 0, int(at), word] for at, word in zip(numbers, words, strict=True)]
+        return load, self.memories.mask_bits(mask, active, slots).data
 
     def project(self, *, n_rows=None, n_in=None, n_out=None, bias=None, values=None, **options):
         """All rows times weights, into keys or values."""
@@ -272,11 +335,8 @@ class ArrayProgram:
             load = self._unit_vectors(place, n_rows, n_in)
         tokens = self._tokens(n_rows, gated)
         active = np.arange(n_rows) if tokens is None else tokens
-        bitmap = self._bitmap(n_rows if mask else 1, density)
-        words = pack(bitmap.reshape(len(bitmap), -1).astype(np.int64), 1)
-        numbers = self.memories.mask_row_numbers(mask, np.arange(len(bitmap)))
-        self.memories.mask[numbers] = Words.of(bitmap.reshape(len(bitmap), -1), bool)
-        load += [["mask", 0, int(at), word] for at, word in zip(numbers, words, strict=True)]
+        loaded, bits = self._mask(mask, n_rows, active, density, slots)
+        load += loaded
         destination = self._pick(0, p.omem_depth - n_rows * slots)
         command = {
             "opcode": int(Opcode.SDDMM),
@@ -289,7 +349,6 @@ class ArrayProgram:
             "destination": destination,
             "bank_address": bank_address,
         }
-        bits = self.memories.mask_bits(mask, active, slots).data
         core_array.sddmm(self.memories, Command(**command), active, bits)
         kept = SampledElements.of(bits)
         rows = [[] for _ in active]
@@ -340,7 +399,7 @@ class ArrayProgram:
 
     def any(self, **options):
         """A run of a kind chosen at random; some runs are followed by one that reads the keys they made."""
-        kind = self.rng.choice(["matmul", "sddmm", "values", "keys"])
+        kind = self.rng.choice(["matmul", "sddmm", "values", "keys", "weighted_sum"])
         if kind in ("values", "keys"):
             runs = [self.project(values=kind == "values", **options)]
             if kind == "keys" and "abort" not in options:

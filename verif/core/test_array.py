@@ -56,6 +56,7 @@ POINTS = [
         },
     ),
     (True, {"n_banks": 16, "max_tokens": 40, "max_head_dim": 10, "max_dim": 33, "omem_depth": 101, "imem_depth": 150}),
+    (True, {"n_lanes": 9, "simd_lanes": 3, "max_tokens": 33, "max_head_dim": 20, "max_dim": 40}),
     (True, {"n_banks": 8, "n_lanes": 8, "simd_lanes": 4, "max_tokens": 20, "max_dim": 24, **LATENT}),
 ]
 CASES = [
@@ -82,6 +83,7 @@ def test_commands(parameters):
     runs = [
         program.matmul(gated=True, n_rows=1),
         program.sddmm(density=0),
+        program.weighted_sum(density=0.5, n_rows=2),
         program.project(values=True),
         program.project(values=False),
     ]
