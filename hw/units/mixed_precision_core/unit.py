@@ -81,7 +81,7 @@ class MixedPrecisionCore(Block):
         connect(m, flipped(self.load), transfer.load)
         units = {
             Unit.TRANSFER: (transfer, transfer.done),
-            Unit.QUANTISER: (quantiser, builder.done),
+            Unit.QUANTISER: (quantiser, quantiser.hands_over),
             Unit.ARRAY: (array, array.hands_over),
             Unit.ACTIVATION: (activation, activation.done),
         }
@@ -93,6 +93,7 @@ class MixedPrecisionCore(Block):
             ]
         m.d.comb += [
             issuer.drained.eq(array.done),
+            issuer.built.eq(builder.done),
             self.busy.eq(issuer.busy),
             self.error.eq(issuer.error),
             self.error_command.eq(issuer.error_command),
@@ -126,26 +127,27 @@ class MixedPrecisionCore(Block):
         return signal
 
     def _buffers(self, m, quantiser, builder, array):
-        """Slices in the order of arrival, and groups in buffers, one memory a lane."""
+        """Slices in the order of arrival, of two tiles, and groups in buffers, one memory a lane."""
         p = self.parameters
-        m.submodules.slices = slices = MemoryBank(depth=MAX_SLICES * p.n_channels, width=SLICE_WIDTH * p.n_rows)
+        depth = MAX_SLICES * p.n_channels
+        m.submodules.slices = slices = MemoryBank(depth=2 * depth, width=SLICE_WIDTH * p.n_rows)
         connect(m, quantiser.entry, builder.entry)
         tiles = [Signal(buffer_layout(p), name=f"tile_{index}", reset_less=True) for index in range(p.n_buffers)]
-        buffer = Signal.like(builder.buffer, name="built_buffer")
         m.d.comb += [
             slices.write_enable.eq(quantiser.write_slice),
-            slices.write_address.eq(quantiser.slice_address),
+            slices.write_address.eq(quantiser.slice_address + Mux(quantiser.slice_place, depth, 0)),
             slices.write_data.eq(quantiser.slice_data),
             slices.read_enable.eq(builder.read_slice),
-            slices.read_address.eq(builder.slice_address),
+            slices.read_address.eq(builder.slice_address + Mux(builder.built_place, depth, 0)),
             builder.slice_data.eq(slices.read_data),
-            builder.start.eq(self._issuer.start[Unit.QUANTISER]),
-            buffer.eq(self._issuer.command[Unit.QUANTISER].buffer),
-            builder.buffer.eq(buffer),
+            builder.start.eq(quantiser.hands_over),
+            builder.buffer.eq(self._issuer.command[Unit.QUANTISER].buffer),
+            builder.place.eq(quantiser.slice_place),
+            quantiser.is_building.eq(builder.is_running),
             array.tile.eq(Array(tiles)[self._issuer.command[Unit.ARRAY].buffer]),
         ]
         for index, each in enumerate(tiles):
-            with m.If(builder.done & (buffer == index)):
+            with m.If(builder.done & (builder.built_buffer == index)):
                 m.d.sync += each.eq(builder.tile)
         width = len(builder.lane_data[0].as_value())
         for lane in range(GROUP):

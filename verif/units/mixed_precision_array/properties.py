@@ -1,6 +1,6 @@
 """Mixed-precision array: shifts lose no bits; groups enter once, in time; a tile's results come once, in order."""
 
-from amaranth.hdl import Mux, Signal, signed
+from amaranth.hdl import Cat, Mux, Signal, signed
 
 from golden.spec.mixed_precision import n_keys
 from hw.units.mixed_precision_array.element import ProcessingElement
@@ -19,16 +19,19 @@ def keeps_bits(c, block):
     digits = c.free(12, "digits")
     weights = [c.free(signed(8), f"weight_{lane}") for lane in range(4)]
     tops = c.free(4, "tops")
-    product = 0
+    product, multiples, selects = 0, [], []
     for lane, weight in enumerate(weights):
         code, is_top = digits.word_select(lane, 3)[:2], tops[lane]
-        value = Mux(is_top & code[1], code - 4, code)
-        once, multiples, select = weight, block.multiples[lane], block.selects[lane]
-        c.drive(multiples.once, once)
-        c.drive(multiples.twice, Mux(is_top, -weight, weight) << 1)
-        c.drive(multiples.triple, Mux(is_top, -weight, weight + (weight << 1)))
-        c.drive(select, (code == 1) | ((code == 2) << 1) | ((code == 3) << 2))
-        product = product + value * weight
+        product = product + Mux(is_top & code[1], code - 4, code) * weight
+        twice, triple = Signal(signed(10), name=f"twice_{lane}"), Signal(signed(10), name=f"triple_{lane}")
+        m.d.comb += [
+            twice.eq(Mux(is_top, -weight, weight) << 1),
+            triple.eq(Mux(is_top, -weight, weight + (weight << 1))),
+        ]
+        multiples += [weight, twice, triple]
+        selects += [code == 1, code == 2, code == 3]
+    c.drive(block.multiples, Cat(multiples))
+    c.drive(block.selects, Cat(selects))
     exact_product = Signal(signed(width + 8))
     m.d.sync += exact_product.eq(product)
     c.assume(~block.control.doubles | (c.register(digits, "digits_before") == 0))
