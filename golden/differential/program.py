@@ -103,16 +103,14 @@ class FeedForward:
             for piece in range(self._buffers[0]):
                 program.commands.append(self._quantise(0, tile, piece))
         later = deque()
-        for column in range(self._tiles[0]):
-            for tile in self._multiply(program, 0, column, later):
-                later.append(self._activate(tile, column))
-                per_piece = -(-p.n_channels // p.n_columns)
-                if (column + 1) % per_piece == 0 or column == self._tiles[0] - 1:
-                    later.append(self._quantise(1, tile, column // per_piece))
+        per_piece = -(-p.n_channels // p.n_columns)
+        for tile, column in self._multiply(program, 0, later):
+            later.append(self._activate(tile, column))
+            if (column + 1) % per_piece == 0 or column == self._tiles[0] - 1:
+                later.append(self._quantise(1, tile, column // per_piece))
         program.commands.extend(later)
-        for column in range(self._tiles[1]):
-            for _ in self._multiply(program, 1, column, deque()):
-                pass
+        for _ in self._multiply(program, 1, deque()):
+            pass
         for tile in range(self.n_tiles):
             for column in range(self._tiles[1]):
                 program.add(Code.STORE, function=Memory.OUTPUTS, source=self._output(1, tile, column))
@@ -127,25 +125,39 @@ class FeedForward:
         tokens = tiles.reshape(self.n_tiles * p.n_rows, -1)
         return tokens[:, : self.layers[1].weights.shape[1]].astype(np.uint32)
 
-    def _multiply(self, program, index, column, later):
-        """The products of a tile of columns; gives the tiles of tokens whose sums are complete, one after the other.
+    def _multiply(self, program, index, later):
+        """The products of a layer; gives each tile of tokens and columns whose sums are complete.
 
-        After each product one of the commands that wait may follow.
+        The weights of the next products are loaded after the first one with those before. After each product one of
+        the commands that wait may follow.
         """
-        p, layer = self.sizes, self.layers[index]
-        scales = self._cut(layer.scales[None], column)
-        for piece in range(self._buffers[index]):
-            weights = self._cut(layer.weights[piece * p.n_channels :][: p.n_channels], column)
-            region = (column * self._buffers[index] + piece) % 2
-            program.load(Memory.WEIGHTS, weights, 8, region=region, count=len(weights))
-            program.load(Memory.SCALES, scales, 16, region=region)
+        n_pieces = self._buffers[index]
+        steps = [(column, piece) for column in range(self._tiles[index]) for piece in range(n_pieces)]
+        self._load_weights(program, index, 0, steps[0])
+        for number, (column, piece) in enumerate(steps):
             for tile in range(self.n_tiles):
-                place = self._output(index, tile, column)
-                program.add(Code.MULTIPLY, buffer=self._buffer(index, tile, piece), region=region, destination=place)
+                program.add(
+                    Code.MULTIPLY,
+                    buffer=self._buffer(index, tile, piece),
+                    region=number % self.sizes.n_regions,
+                    destination=self._output(index, tile, column),
+                )
+                if tile == 0 and number + 1 < len(steps) and self.sizes.n_regions > 1:
+                    self._load_weights(program, index, number + 1, steps[number + 1])
                 if later:
                     program.commands.append(later.popleft())
-                if piece == self._buffers[index] - 1:
-                    yield tile
+                if piece == n_pieces - 1:
+                    yield tile, column
+            if number + 1 < len(steps) and self.sizes.n_regions == 1:
+                self._load_weights(program, index, number + 1, steps[number + 1])
+
+    def _load_weights(self, program, index, number, step):
+        """Weights and scales of the products with this number."""
+        (column, piece), layer, n = step, self.layers[index], self.sizes.n_channels
+        region = number % self.sizes.n_regions
+        weights = self._cut(layer.weights[piece * n : (piece + 1) * n], column)
+        program.load(Memory.WEIGHTS, weights, 8, region=region, count=len(weights))
+        program.load(Memory.SCALES, self._cut(layer.scales[None], column), 16, region=region)
 
     def _quantise(self, index, tile, piece):
         p, layer = self.sizes, self.layers[index]

@@ -3,18 +3,18 @@
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
-from amaranth.utils import ceil_log2
+from amaranth.utils import bits_for, ceil_log2
 
 from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision import GROUP, MAX_SLICES, REFERENCE_WIDTH, SLICE_WIDTH
-from golden.spec.mixed_precision_core import FIELDS, N_REGIONS, Code, Error, Memory, MixedPrecisionCoreParameters, Unit
+from golden.spec.mixed_precision_core import FIELDS, Code, Error, Memory, MixedPrecisionCoreParameters, Unit
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.units.mixed_precision_core.activation_controller import ActivationController
 from hw.units.mixed_precision_core.array_controller import ArrayController
 from hw.units.mixed_precision_core.group_builder import GroupBuilder
 from hw.units.mixed_precision_core.issuer import CommandIssuer
-from hw.units.mixed_precision_core.layouts import COMMAND, buffer_layout
+from hw.units.mixed_precision_core.layouts import COMMAND, buffer_layout, place_of
 from hw.units.mixed_precision_core.quantiser import QuantiserController
 from hw.units.mixed_precision_core.transfer import TransferController
 
@@ -164,15 +164,15 @@ class MixedPrecisionCore(Block):
     def _weights(self, m, transfer, array):
         """Rows of weights into the array's bank, and the scales."""
         p = self.parameters
-        region = self._issuer.command[Unit.TRANSFER].region[0]
+        region = self._issuer.command[Unit.TRANSFER].region[: bits_for(max(1, p.n_regions - 1))]
         m.d.comb += [
             array.weight.valid.eq(self._loads(m, transfer, Memory.WEIGHTS)),
-            array.weight.payload.address.eq(transfer.row + Mux(region, p.n_channels, 0)),
+            array.weight.payload.address.eq(place_of(region, p.n_channels, transfer.row)),
             array.weight.payload.weights.eq(self.load.payload[: 8 * p.n_columns]),
         ]
         scales = Signal(array.scales.shape(), reset_less=True)
         loads = self._loads(m, transfer, Memory.SCALES)
-        for index in range(N_REGIONS):
+        for index in range(p.n_regions):
             with m.If(loads & (region == index)):
                 m.d.sync += scales[index].eq(self.load.payload[: FP16.width * p.n_columns])
         m.d.comb += array.scales.eq(scales)

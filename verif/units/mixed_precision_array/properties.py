@@ -32,7 +32,7 @@ def keeps_bits(c, block):
         selects += [code == 1, code == 2, code == 3]
     c.drive(block.multiples, Cat(multiples))
     c.drive(block.selects, Cat(selects))
-    exact_product = Signal(signed(width + 8))
+    exact_product = Signal(signed(width + 8), reset_less=True)  # as the product of the element
     m.d.sync += exact_product.eq(product)
     c.assume(~block.control.doubles | (c.register(digits, "digits_before") == 0))
     c.assume(~(block.control.doubles & block.control.clears))

@@ -17,6 +17,7 @@ SIZES = {
     "n_channels": 2,
     "n_levels": 1,
     "n_output_lanes": 1,
+    "n_regions": 2,
     "n_buffers": 2,
     "n_tiles": 2,
     "activation_depth": 2,
@@ -37,7 +38,10 @@ def issues(c, block):
         c.assume(~block.done[unit] | active[unit])
         m.d.sync += active[unit].eq((active[unit] | starts[unit]) & ~block.done[unit])
         c.claim(f"{unit.name}: free before it starts", ~(starts[unit] & active[unit]))
-        c.claim(f"{unit.name}: its command is constant", ~active[unit] | (block.command[unit].as_value() == kept[unit]))
+        c.claim(
+            f"{unit.name}: its command is constant",
+            ~active[unit] | (block.command[unit].as_value() == kept[unit].as_value()),
+        )
         with m.If(starts[unit]):
             m.d.sync += kept[unit].eq(block.command[unit])
         c.cover(f"{unit.name} starts", starts[unit])
