@@ -18,7 +18,7 @@ SIZES = {
     "n_levels": 1,
     "n_output_lanes": 1,
     "n_regions": 2,
-    "n_buffers": 2,
+    "n_buffers": 3,
     "n_tiles": 2,
     "activation_depth": 2,
     "reference_depth": 2,
