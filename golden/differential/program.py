@@ -38,7 +38,7 @@ class FeedForward:
     ``first`` and ``second`` are :class:`golden.differential.layer.DifferentialLayer`; of their options the finest
     exponents and thresholds are used, the others are the core's. References and outputs stay in the core from step to
     step; weights and scales are loaded again for each tile of columns, once for all tiles of tokens. While the array
-    multiplies, outputs that are complete are activated and quantised for the second layer.
+    multiplies, outputs that are complete are activated, and the next piece of the second layer is quantised.
     """
 
     def __init__(
@@ -103,13 +103,14 @@ class FeedForward:
             for piece in range(self._buffers[0]):
                 program.commands.append(self._quantise(0, tile, piece))
         later = deque()
-        per_piece = -(-p.n_channels // p.n_columns)
         for tile, column in self._multiply(program, 0, later):
             later.append(self._activate(tile, column))
-            if (column + 1) % per_piece == 0 or column == self._tiles[0] - 1:
-                later.append(self._quantise(1, tile, column // per_piece))
         program.commands.extend(later)
-        for _ in self._multiply(program, 1, deque()):
+        later = deque(
+            self._quantise(1, tile, piece) for piece in range(self._buffers[1]) for tile in range(self.n_tiles)
+        )
+        program.commands.extend(later.popleft() for _ in range(self.n_tiles))
+        for _ in self._multiply(program, 1, later):
             pass
         for tile in range(self.n_tiles):
             for column in range(self._tiles[1]):
@@ -128,11 +129,12 @@ class FeedForward:
     def _multiply(self, program, index, later):
         """The products of a layer; gives each tile of tokens and columns whose sums are complete.
 
-        The weights of the next products are loaded after the first one with those before. After each product one of
-        the commands that wait may follow.
+        Pieces of the channels come one after the other, for all columns each, so that a piece can be quantised during
+        the products of the one before. The weights of the next products are loaded after the first one with those
+        before. Commands that wait follow the products, one each; of the second layer one a tile of tokens, apart.
         """
         n_pieces = self._buffers[index]
-        steps = [(column, piece) for column in range(self._tiles[index]) for piece in range(n_pieces)]
+        steps = [(column, piece) for piece in range(n_pieces) for column in range(self._tiles[index])]
         self._load_weights(program, index, 0, steps[0])
         for number, (column, piece) in enumerate(steps):
             for tile in range(self.n_tiles):
@@ -144,7 +146,7 @@ class FeedForward:
                 )
                 if tile == 0 and number + 1 < len(steps) and self.sizes.n_regions > 1:
                     self._load_weights(program, index, number + 1, steps[number + 1])
-                if later:
+                if later and (index == 0 or (column * self.n_tiles + tile) % self._tiles[1] == 0):
                     program.commands.append(later.popleft())
                 if piece == n_pieces - 1:
                     yield tile, column
@@ -156,8 +158,9 @@ class FeedForward:
         (column, piece), layer, n = step, self.layers[index], self.sizes.n_channels
         region = number % self.sizes.n_regions
         weights = self._cut(layer.weights[piece * n : (piece + 1) * n], column)
-        program.load(Memory.WEIGHTS, weights, 8, region=region, count=len(weights))
+        # The scales first: the commands behind need not wait for the longer load.
         program.load(Memory.SCALES, self._cut(layer.scales[None], column), 16, region=region)
+        program.load(Memory.WEIGHTS, weights, 8, region=region, count=len(weights))
 
     def _quantise(self, index, tile, piece):
         p, layer = self.sizes, self.layers[index]
