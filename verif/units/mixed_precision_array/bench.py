@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.arith.floats import from_float64
+from golden.arith.floats import from_float64, to_float64
 from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision import GROUP, n_keys
 from golden.units.mixed_precision_array import final_exponent, multiply, schedule
@@ -25,7 +25,7 @@ class MixedPrecisionArrayBench(Bench):
 
     @property
     def required_bins(self):
-        bins = {"empty_tile", "lone_slice", "unused_lane", "top_slice", "special_output", "cancellation"}
+        bins = {"empty_tile", "lone_slice", "unused_lane", "top_slice", "special_output", "cancellation", "far_carry"}
         bins |= {"shift", "long_shift"}
         return frozenset(bins | ({"full_group"} if self.parameters.n_channels >= 8 else set()))
 
@@ -143,6 +143,14 @@ class MixedPrecisionArrayBench(Bench):
         cancels = (self.rng.random(shape) < 0.25) & (products & 0x7F800000 != 0) & (near & 0x7F800000 != 0x7F800000)
         words = np.where(cancels, near & 0xFFFFFFFF, words)
         bins["cancellation"] += int(cancels.sum())
+        # Sums just below a power of two, by less than half of the last bit: rounding carries through all of them.
+        product = to_float64(FP32, products)
+        carries = (self.rng.random(shape) < 0.15) & np.isfinite(product) & (np.abs(product) > 1e-30) & (product < 1e30)
+        product = np.where(carries, np.abs(product), 1.0)
+        below = 2.0 ** (np.ceil(np.log2(product)) + self.rng.integers(1, 5, shape)) * (1 - 2.0**-26)
+        near = from_float64(FP32, below - product).astype(np.int64) ^ (products.astype(np.int64) & FP32.sign_bit)
+        words = np.where(carries, near, words)
+        bins["far_carry"] += int(carries.sum())
         special = self.rng.choice(np.array([0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x80000000], np.uint32), shape)
         chosen = self.rng.random(shape) < 0.05
         chosen.flat[0] = True
