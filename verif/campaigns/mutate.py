@@ -96,7 +96,7 @@ ACCEPTED = [
     ),
     Accepted(
         "vector_unit",
-        "fused_product_*_wide",
+        "fused_product_*_wide*",
         "const0 at mux to product[*].B[5]",
         "only the lower part of an FP32 word has such an exponent, and it is 0 where the upper part is",
     ),
