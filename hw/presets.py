@@ -128,12 +128,13 @@ def blocks_of(core):
     }
 
 
-def mixed_precision_blocks(n_rows, n_channels, n_output_lanes, n_buffers=4, n_tiles=8, n_tile_channels=4):
+def mixed_precision_blocks(n_rows, n_channels, n_output_lanes, core_lanes, n_buffers=4, n_tiles=8):
     """``{block: parameters}`` of DSTAR's blocks, as many columns as rows; ``disc`` is one core of the paper.
 
-    The core holds ``n_tile_channels`` times n_channels activations and references: a hidden layer of that size.
+    The core holds four times n_channels activations and references: a hidden layer of that size. The array and ACTIVATE
+    share its memory of outputs, so it has more output lanes.
     """
-    depth = n_tile_channels * n_channels
+    depth = 4 * n_channels
     return {
         "quantizer_unit": {"n_values": n_rows, "n_channels": n_channels},
         "mixed_precision_array": {
@@ -147,7 +148,7 @@ def mixed_precision_blocks(n_rows, n_channels, n_output_lanes, n_buffers=4, n_ti
             "n_rows": n_rows,
             "n_columns": n_rows,
             "n_channels": n_channels,
-            "n_output_lanes": n_output_lanes,
+            "n_output_lanes": core_lanes,
             "n_buffers": n_buffers,
             "n_tiles": n_tiles,
             "activation_depth": depth,
@@ -157,10 +158,10 @@ def mixed_precision_blocks(n_rows, n_channels, n_output_lanes, n_buffers=4, n_ti
 
 
 MIXED_PRECISION = {
-    "tiny": mixed_precision_blocks(4, 8, 4),
-    "small": mixed_precision_blocks(8, 32, 4),
-    "edge": mixed_precision_blocks(16, 128, 4, n_buffers=5, n_tiles=40),
-    "disc": mixed_precision_blocks(64, 128, 64, n_buffers=5, n_tiles=10),
+    "tiny": mixed_precision_blocks(4, 8, 4, core_lanes=2),
+    "small": mixed_precision_blocks(8, 32, 4, core_lanes=4),
+    "edge": mixed_precision_blocks(16, 128, 4, core_lanes=8, n_buffers=5, n_tiles=40),
+    "disc": mixed_precision_blocks(64, 128, 64, core_lanes=64, n_buffers=5, n_tiles=10),
 }
 
 PRESETS = {name: blocks_of(core) | MIXED_PRECISION[name] for name, core in CORES.items()}

@@ -38,7 +38,7 @@ class FeedForward:
     ``first`` and ``second`` are :class:`golden.differential.layer.DifferentialLayer`; of their options the finest
     exponents and thresholds are used, the others are the core's. References and outputs stay in the core from step to
     step; weights and scales are loaded again for each tile of columns, once for all tiles of tokens. While the array
-    multiplies, outputs that are complete are activated and quantised for the second layer.
+    multiplies, outputs that are complete are activated, and the next piece of the second layer is quantised.
     """
 
     def __init__(
@@ -103,16 +103,15 @@ class FeedForward:
             for piece in range(self._buffers[0]):
                 program.commands.append(self._quantise(0, tile, piece))
         later = deque()
-        for column in range(self._tiles[0]):
-            for tile in self._multiply(program, 0, column, later):
-                later.append(self._activate(tile, column))
-                per_piece = -(-p.n_channels // p.n_columns)
-                if (column + 1) % per_piece == 0 or column == self._tiles[0] - 1:
-                    later.append(self._quantise(1, tile, column // per_piece))
+        for tile, column in self._multiply(program, 0, later):
+            later.append(self._activate(tile, column))
         program.commands.extend(later)
-        for column in range(self._tiles[1]):
-            for _ in self._multiply(program, 1, column, deque()):
-                pass
+        later = deque(
+            self._quantise(1, tile, piece) for piece in range(self._buffers[1]) for tile in range(self.n_tiles)
+        )
+        program.commands.extend(later.popleft() for _ in range(self.n_tiles))
+        for _ in self._multiply(program, 1, later):
+            pass
         for tile in range(self.n_tiles):
             for column in range(self._tiles[1]):
                 program.add(Code.STORE, function=Memory.OUTPUTS, source=self._output(1, tile, column))
@@ -127,25 +126,41 @@ class FeedForward:
         tokens = tiles.reshape(self.n_tiles * p.n_rows, -1)
         return tokens[:, : self.layers[1].weights.shape[1]].astype(np.uint32)
 
-    def _multiply(self, program, index, column, later):
-        """The products of a tile of columns; gives the tiles of tokens whose sums are complete, one after the other.
+    def _multiply(self, program, index, later):
+        """The products of a layer; gives each tile of tokens and columns whose sums are complete.
 
-        After each product one of the commands that wait may follow.
+        Pieces of the channels come one after the other, for all columns each, so that a piece can be quantised during
+        the products of the one before. The weights of the next products are loaded after the first one with those
+        before. Commands that wait follow the products, one each; of the second layer one a tile of tokens, apart.
         """
-        p, layer = self.sizes, self.layers[index]
-        scales = self._cut(layer.scales[None], column)
-        for piece in range(self._buffers[index]):
-            weights = self._cut(layer.weights[piece * p.n_channels :][: p.n_channels], column)
-            region = (column * self._buffers[index] + piece) % 2
-            program.load(Memory.WEIGHTS, weights, 8, region=region, count=len(weights))
-            program.load(Memory.SCALES, scales, 16, region=region)
+        n_pieces = self._buffers[index]
+        steps = [(column, piece) for piece in range(n_pieces) for column in range(self._tiles[index])]
+        self._load_weights(program, index, 0, steps[0])
+        for number, (column, piece) in enumerate(steps):
             for tile in range(self.n_tiles):
-                place = self._output(index, tile, column)
-                program.add(Code.MULTIPLY, buffer=self._buffer(index, tile, piece), region=region, destination=place)
-                if later:
+                program.add(
+                    Code.MULTIPLY,
+                    buffer=self._buffer(index, tile, piece),
+                    region=number % self.sizes.n_regions,
+                    destination=self._output(index, tile, column),
+                )
+                if tile == 0 and number + 1 < len(steps) and self.sizes.n_regions > 1:
+                    self._load_weights(program, index, number + 1, steps[number + 1])
+                if later and (index == 0 or (column * self.n_tiles + tile) % self._tiles[1] == 0):
                     program.commands.append(later.popleft())
-                if piece == self._buffers[index] - 1:
-                    yield tile
+                if piece == n_pieces - 1:
+                    yield tile, column
+            if number + 1 < len(steps) and self.sizes.n_regions == 1:
+                self._load_weights(program, index, number + 1, steps[number + 1])
+
+    def _load_weights(self, program, index, number, step):
+        """Weights and scales of the products with this number."""
+        (column, piece), layer, n = step, self.layers[index], self.sizes.n_channels
+        region = number % self.sizes.n_regions
+        weights = self._cut(layer.weights[piece * n : (piece + 1) * n], column)
+        # The scales first: the commands behind need not wait for the longer load.
+        program.load(Memory.SCALES, self._cut(layer.scales[None], column), 16, region=region)
+        program.load(Memory.WEIGHTS, weights, 8, region=region, count=len(weights))
 
     def _quantise(self, index, tile, piece):
         p, layer = self.sizes, self.layers[index]

@@ -17,7 +17,6 @@ __all__ = [
     "COMMAND_WIDTH",
     "FIELDS",
     "FLAGS",
-    "N_REGIONS",
     "Activation",
     "Code",
     "Command",
@@ -31,9 +30,6 @@ __all__ = [
     "form_of",
 ]
 
-N_REGIONS = 2
-"""Regions of weights, each with one set of scales: one is loaded while the other one is used."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class MixedPrecisionCoreParameters(Parameters):
@@ -42,6 +38,7 @@ class MixedPrecisionCoreParameters(Parameters):
     n_channels: int = integer(128, low=1, high=1024, doc="channels that are quantised together at most")
     n_levels: int = integer(3, low=1, high=8, doc="number of different exponents in a tile")
     n_output_lanes: int = power_of_two(4, low=1, high=128, doc="outputs a beat, a divisor of n_columns")
+    n_regions: int = integer(3, low=1, high=16, doc="regions of n_channels rows of weights and one set of scales")
     n_buffers: int = integer(2, low=1, high=16, doc="buffers of quantised tiles")
     n_tiles: int = integer(8, low=1, high=4096, doc="tiles of outputs, n_rows by n_columns")
     activation_depth: int = integer(128, low=1, high=1 << 15, doc="channels in the memory of activations")
@@ -61,7 +58,7 @@ class MixedPrecisionCoreParameters(Parameters):
             n_columns=self.n_columns,
             n_channels=self.n_channels,
             n_levels=self.n_levels,
-            weight_depth=N_REGIONS * self.n_channels,
+            weight_depth=self.n_regions * self.n_channels,
             n_output_lanes=self.n_output_lanes,
         )
 
@@ -210,7 +207,7 @@ class Form:
 
 _FROM = Range("activations", "source", "activation_depth", "count")
 _REFERENCES = Range("references", "reference", "reference_depth", "count")
-_BUFFER, _REGION = Range("buffers", "buffer", "n_buffers"), Range("regions", "region", "N_REGIONS")
+_BUFFER, _REGION = Range("buffers", "buffer", "n_buffers"), Range("regions", "region", "n_regions")
 
 
 def _transfer(code, memory, ranges, doc, largest_count=None):

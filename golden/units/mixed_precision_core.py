@@ -14,7 +14,6 @@ from golden.spec.formats import FP16
 from golden.spec.mixed_precision import FINEST_EXPONENTS
 from golden.spec.mixed_precision_core import (
     FLAGS,
-    N_REGIONS,
     Activation,
     Code,
     Error,
@@ -66,7 +65,7 @@ def check(command, sizes, written):
         length = item.length
         if isinstance(length, str):
             length = getattr(command if hasattr(command, length) else sizes, length)
-        depth = N_REGIONS if item.depth == "N_REGIONS" else getattr(sizes, item.depth)
+        depth = getattr(sizes, item.depth)
         if getattr(command, item.base) + length > depth:
             return Error.RANGE
     if form.is_loop:
@@ -87,8 +86,8 @@ class MixedPrecisionCore:
 
     def __init__(self, **sizes):
         self.sizes = p = MixedPrecisionCoreParameters(**sizes)
-        self.weights = np.zeros((N_REGIONS, p.n_channels, p.n_columns), np.int64)
-        self.scales = np.zeros((N_REGIONS, p.n_columns), np.uint16)
+        self.weights = np.zeros((p.n_regions, p.n_channels, p.n_columns), np.int64)
+        self.scales = np.zeros((p.n_regions, p.n_columns), np.uint16)
         self.activations = np.zeros((p.activation_depth, p.n_rows), np.uint16)
         self.references = np.zeros((p.reference_depth, p.n_rows), np.int64)
         self.outputs = np.zeros((p.n_tiles, p.n_rows, p.n_columns), np.uint32)

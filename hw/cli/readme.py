@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from hw.cli import command_documents
+from hw.cli import command_documents, mixed_precision_documents
 from hw.emit.contract import members, summary
 from hw.emit.package import build_package, write_files
 from hw.lib.errors import UsageError
@@ -32,13 +32,14 @@ def add_arguments(parser):
 
 
 def run(options):
-    """Renew docs/commands.md and the generated parts of README.md; with synthesis reports, take over their figures."""
+    """Renew the pages of commands and the generated parts of README.md; with synthesis reports, their figures."""
     try:
         if options.reports is not None:
             figures = json.dumps(measured(options.reports), indent=2) + "\n"
             write_files(FIGURES.parent, {FIGURES.name: figures})
         write_files(".", {"README.md": render(Path("README.md").read_text())})
-        write_files("docs", {command_documents.MARKDOWN: command_documents.markdown()})
+        for page in (command_documents, mixed_precision_documents):
+            write_files("docs", {page.MARKDOWN: page.markdown()})
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from None
     return 0

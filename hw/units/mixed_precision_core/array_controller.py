@@ -1,13 +1,13 @@
 """ArrayController: executes MULTIPLY, feeding one tile to the array while the sums of the one before leave it."""
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import bits_for
 
 from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision import GROUP
-from golden.spec.mixed_precision_core import N_REGIONS, MixedPrecisionCoreParameters
+from golden.spec.mixed_precision_core import MixedPrecisionCoreParameters
 from hw.lib.block import Block
 from hw.units.mixed_precision_array.layouts import weight_layout
 from hw.units.mixed_precision_array.unit import MixedPrecisionArray
@@ -57,7 +57,7 @@ class ArrayController(Block):
             "hands_over": Out(1),
             "done": Out(1),
             "weight": In(stream.Signature(weight_layout(p.array()))),
-            "scales": In(data.ArrayLayout(data.ArrayLayout(FP16.width, p.n_columns), N_REGIONS)),
+            "scales": In(data.ArrayLayout(data.ArrayLayout(FP16.width, p.n_columns), p.n_regions)),
             "read_lanes": Out(1),
             "lane_address": Out(bits_for(p.n_buffers * p.buffer_rows - 1)),
             "lanes": In(data.ArrayLayout(lane_layout(p), GROUP)),
@@ -100,12 +100,12 @@ class ArrayController(Block):
             m.d.sync += row.eq(0)
         with m.Elif(fetches):
             m.d.sync += [row.eq(row + 1), is_last.eq(ends)]
-        base = Mux(command.region[0], p.n_channels, 0)
+        region = command.region[: bits_for(max(1, p.n_regions - 1))]
         m.d.comb += [group.shift.eq(self.lanes[0].shift), group.exponent.eq(self.tile.exponent), group.last.eq(is_last)]
         for lane, word in zip(group.lanes, self.lanes, strict=True):
             m.d.comb += [
                 lane.digits.eq(word.digits),
-                lane.address.eq(word.channel + base),
+                lane.address.eq(place_of(region, p.n_channels, word.channel)),
                 lane.is_top.eq(word.is_top),
                 lane.is_used.eq(word.is_used),
             ]
@@ -113,7 +113,7 @@ class ArrayController(Block):
     def _drain(self, m, array, drains):
         """Outputs of the tile whose sums leave: read, added to, written."""
         p = self.parameters
-        tile, region = Signal(bits_for(max(1, p.n_tiles - 1)), name="drained_tile"), Signal(name="drained_region")
+        tile, region = Signal(bits_for(max(1, p.n_tiles - 1)), name="drained_tile"), Signal(4, name="drained_region")
         n_read = Signal(bits_for(p.tile_beats))
         n_written = Signal(range(max(2, p.tile_beats)))
         is_offered, takes = Signal(name="offers_output"), Signal(name="takes_output")

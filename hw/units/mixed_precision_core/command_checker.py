@@ -6,16 +6,7 @@ from amaranth.utils import ceil_log2
 
 from golden.spec.formats import FP16
 from golden.spec.mixed_precision import FINEST_EXPONENTS
-from golden.spec.mixed_precision_core import (
-    COMMANDS,
-    FLAGS,
-    N_REGIONS,
-    Code,
-    Error,
-    Memory,
-    MixedPrecisionCoreParameters,
-    Unit,
-)
+from golden.spec.mixed_precision_core import COMMANDS, FLAGS, Code, Error, Memory, MixedPrecisionCoreParameters, Unit
 from hw.lib.block import Block
 from hw.units.mixed_precision_core.layouts import BUFFER_WIDTH, COMMAND, locks_layout
 
@@ -102,7 +93,7 @@ class CommandChecker(Block):
             length = item.length
             if isinstance(length, str):
                 length = self.command[length] if length == "count" else getattr(self.parameters, length)
-            depth = N_REGIONS if item.depth == "N_REGIONS" else getattr(self.parameters, item.depth)
+            depth = getattr(self.parameters, item.depth)
             terms.append(self.command[item.base] + length > depth)
         return Cat(terms).any() if terms else False
 

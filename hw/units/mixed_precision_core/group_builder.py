@@ -24,8 +24,10 @@ class GroupBuilder(Block):
 
     Parameters = MixedPrecisionCoreParameters
     members_doc = {
-        "start": "the next entry is the first one of a tile",
-        "buffer": "where the tile goes; constant from start to done",
+        "start": "begin with the entries of a tile",
+        "buffer": "where the tile goes, valid with start",
+        "place": "where its slices are, valid with start",
+        "is_running": "from the clock after start to done",
         "entry": "sorted entries of a tile",
         "read_slice": "read a slice",
         "slice_address": "its number in the tile",
@@ -34,6 +36,8 @@ class GroupBuilder(Block):
         "lane_address": "the row",
         "lane_data": "for each lane",
         "done": "the last group is written in this clock",
+        "built_buffer": "the buffer of the tile",
+        "built_place": "where its slices are",
         "tile": "number of groups and exponent, valid with done",
     }
 
@@ -43,6 +47,8 @@ class GroupBuilder(Block):
         return {
             "start": In(1),
             "buffer": In(bits_for(max(1, p.n_buffers - 1))),
+            "place": In(1),
+            "is_running": Out(1),
             "entry": In(stream.Signature(entry_layout(tile))),
             "read_slice": Out(1),
             "slice_address": Out(tile.address_width),
@@ -51,6 +57,8 @@ class GroupBuilder(Block):
             "lane_address": Out(bits_for(p.n_buffers * p.buffer_rows - 1)),
             "lane_data": Out(data.ArrayLayout(lane_layout(p), GROUP)),
             "done": Out(1),
+            "built_buffer": Out(bits_for(max(1, p.n_buffers - 1))),
+            "built_place": Out(1),
             "tile": Out(buffer_layout(p)),
         }
 
@@ -60,12 +68,13 @@ class GroupBuilder(Block):
         entry = Signal(entry_layout(quantizer_parameters(p)), reset_less=True)
         is_held = Signal()
         m.d.comb += [
-            self.entry.ready.eq(1),
-            self.read_slice.eq(self.entry.valid),
+            # After the last entry of a tile the next one may be that of another tile.
+            self.entry.ready.eq(self.is_running & ~self.done),
+            self.read_slice.eq(self.entry.valid & self.entry.ready),
             self.slice_address.eq(self.entry.payload.address),
         ]
-        m.d.sync += is_held.eq(self.entry.valid)
-        with m.If(self.entry.valid):
+        m.d.sync += is_held.eq(self.read_slice)
+        with m.If(self.read_slice):
             m.d.sync += entry.eq(self.entry.payload)
 
         is_first, group = Signal(), Signal(bits_for(p.buffer_rows - 1))
@@ -75,13 +84,19 @@ class GroupBuilder(Block):
             opens.eq(is_first | (entry.shift != 0) | (filled == GROUP)),
             row.eq(group + (opens & ~is_first)),
             lane.eq(Mux(opens, 0, filled)),
-            self.lane_address.eq(place_of(self.buffer, p.buffer_rows, row)),
+            self.lane_address.eq(place_of(self.built_buffer, p.buffer_rows, row)),
             self.done.eq(is_held & entry.last),
             self.tile.last_group.eq(row),
             self.tile.exponent.eq(entry.exponent),
         ]
+        m.d.sync += self.is_running.eq((self.is_running & ~self.done) | self.start)
         with m.If(self.start):
-            m.d.sync += [is_first.eq(1), group.eq(0)]
+            m.d.sync += [
+                is_first.eq(1),
+                group.eq(0),
+                self.built_buffer.eq(self.buffer),
+                self.built_place.eq(self.place),
+            ]
         with m.Elif(is_held):
             m.d.sync += [is_first.eq(0), group.eq(row), filled.eq(lane + 1)]
         for index, word in enumerate(self.lane_data):

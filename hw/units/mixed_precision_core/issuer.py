@@ -16,7 +16,8 @@ __all__ = ["CommandIssuer"]
 class CommandIssuer(Block):
     """A command waits until its unit is free and no command under way uses the same memory, buffer, region or tile.
 
-    Of multiplications two can be under way, and they may use the same tile and region: the array keeps them in order.
+    Two commands of the quantiser can be under way, of which the first only writes its buffer, and two multiplications,
+    of which the first only writes its outputs. They may use the same tile and region: the array keeps them in order.
     A refused command sets ``error`` until CLEAR; what follows is dropped until then. CLEAR waits until nothing is under
     way.
     """
@@ -26,7 +27,8 @@ class CommandIssuer(Block):
         "commands": "commands in order",
         "start": "of each unit, in the first clock of its command",
         "command": "of each unit, constant while it is busy",
-        "done": "of each unit, its command ends in this clock; of the array: the next one may be fed",
+        "done": "of each unit, its command ends in this clock; of quantiser and array: it is handed over",
+        "built": "the buffer of a quantised tile is written",
         "drained": "the outputs of a multiplication are written",
         "clears": "CLEAR is executed in this clock",
         "busy": "units at work",
@@ -41,6 +43,7 @@ class CommandIssuer(Block):
             "start": Out(len(Unit)),
             "command": Out(data.ArrayLayout(COMMAND, len(Unit))),
             "done": In(len(Unit)),
+            "built": In(1),
             "drained": In(1),
             "clears": Out(1),
             "busy": Out(len(Unit)),
@@ -60,18 +63,20 @@ class CommandIssuer(Block):
             checker.command.eq(head.sink.payload),
         ]
         command = checker.command
-        active, drains = Signal(len(Unit)), Signal()
+        active = Signal(len(Unit))
         held = [Signal(locks_layout(p), name=f"locks_{unit.name.lower()}", reset_less=True) for unit in Unit]
-        drained = Signal(locks_layout(p), name="locks_drain", reset_less=True)
-        is_multiply = checker.unit[Unit.ARRAY]
+        builds = self._tail(m, "built", Unit.QUANTISER, held, self.built, ("buffers", "buffer"))
+        # The scales of the region and the tile are in use until the outputs are written.
+        drains = self._tail(m, "drained", Unit.ARRAY, held, self.drained, ("regions", "region", "outputs", "tile"))
         waits, is_idle = Signal(), Signal()
         m.d.comb += [
             waits.eq(
                 Cat(active[unit] & (checker.unit[unit] | _meet(checker.locks, held[unit])) for unit in Unit).any()
-                | (drains & ~is_multiply & _meet(checker.locks, drained))
+                | (builds.is_active & _meet(checker.locks, builds.locks))
+                | (drains.is_active & ~checker.unit[Unit.ARRAY] & _meet(checker.locks, drains.locks))
             ),
-            is_idle.eq(~active.any() & ~drains),
-            self.busy.eq(active | (drains << Unit.ARRAY)),
+            is_idle.eq(~active.any() & ~builds.is_active & ~drains.is_active),
+            self.busy.eq(active | (builds.is_active << Unit.QUANTISER) | (drains.is_active << Unit.ARRAY)),
         ]
         is_legal, is_clear, starts = Signal(), Signal(), Signal()
         is_stopped = self.error != Error.NONE
@@ -94,12 +99,15 @@ class CommandIssuer(Block):
             m.d.sync += [self.start[unit].eq(begins), active[unit].eq((active[unit] & ~self.done[unit]) | begins)]
             with m.If(begins):
                 m.d.sync += [self.command[unit].eq(command), held[unit].eq(checker.locks)]
-        # A multiplication that was fed needs the scales of its region and its tile until its outputs are written.
-        hands_over = self.done[Unit.ARRAY]
-        m.d.sync += drains.eq((drains & ~self.drained) | hands_over)
-        with m.If(hands_over):
-            m.d.sync += [drained.eq(held[Unit.ARRAY]), drained.buffers.eq(0)]
         return m
+
+    def _tail(self, m, name, unit, held, ends, kept):
+        """A command that its unit has handed over, and what it still uses."""
+        tail = _Tail(name, self.parameters)
+        m.d.sync += tail.is_active.eq((tail.is_active & ~ends) | self.done[unit])
+        with m.If(self.done[unit]):
+            m.d.sync += [tail.locks[field].eq(held[unit][field]) for field in kept]
+        return tail
 
     def _refuse(self, m, head, error, is_stopped):
         """The error and the number of its command."""
@@ -110,6 +118,14 @@ class CommandIssuer(Block):
             m.d.sync += self.error.eq(Error.NONE)
         with m.Elif(head.valid & ~is_stopped & (error != Error.NONE)):
             m.d.sync += [self.error.eq(error), self.error_command.eq(number)]
+
+
+class _Tail:
+    """A command that was handed over: whether there is one, and its locks, of which those never set are none."""
+
+    def __init__(self, name, p):
+        self.is_active = Signal(name=f"is_{name}")
+        self.locks = Signal(locks_layout(p), name=f"locks_{name}")
 
 
 def _meet(one, other):

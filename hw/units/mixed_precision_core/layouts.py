@@ -5,7 +5,7 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from golden.spec.mixed_precision import SLICE_WIDTH, n_keys
-from golden.spec.mixed_precision_core import COMMAND_WIDTH, FIELDS, N_REGIONS
+from golden.spec.mixed_precision_core import COMMAND_WIDTH, FIELDS
 
 __all__ = ["BUFFER_WIDTH", "COMMAND", "EXPONENT", "buffer_layout", "lane_layout", "locks_layout", "place_of"]
 
@@ -57,7 +57,7 @@ def locks_layout(p):
             "buffers": 1,
             "buffer": bits_for(max(1, p.n_buffers - 1)),
             "regions": 1,
-            "region": bits_for(N_REGIONS - 1),
+            "region": bits_for(max(1, p.n_regions - 1)),
             "outputs": 1,
             "tile": bits_for(max(1, p.n_tiles - 1)),
         }

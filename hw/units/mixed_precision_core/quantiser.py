@@ -31,13 +31,16 @@ class QuantiserController(Block):
 
     A channel is read every other clock at most, for the memory of references has one read port: the update reads the
     reference again, in the first clock of a quantised vector, and writes it in the second one. The slices are written
-    one a clock meanwhile. Entries leave when all slices are written.
+    one a clock meanwhile. When all are written the tile is handed over to the builder of groups, to which its entries
+    then go, and the next command may start: slices have two places in turn.
     """
 
     Parameters = MixedPrecisionCoreParameters
     members_doc = {
         "start": "begin with the command",
-        "command": "constant from start to the last entry",
+        "command": "constant from start to handover",
+        "is_building": "the tile before is being built",
+        "hands_over": "all is written, and no other tile is being built",
         "read_activation": "read a channel of the activations",
         "activation": "the channel",
         "activation_data": "its values, a clock later",
@@ -48,9 +51,10 @@ class QuantiserController(Block):
         "written_reference": "the channel",
         "written_data": "its values",
         "write_slice": "write a slice",
+        "slice_place": "where the slices of this command go",
         "slice_address": "number of the slice in the tile",
         "slice_data": "its digits",
-        "entry": "sorted entries of the tile",
+        "entry": "sorted entries of the tile that is being built",
         "is_invalid": "a vector has a NaN or an infinity",
     }
 
@@ -62,6 +66,8 @@ class QuantiserController(Block):
         return {
             "start": In(1),
             "command": In(COMMAND),
+            "is_building": In(1),
+            "hands_over": Out(1),
             "read_activation": Out(1),
             "activation": Out(channel["a"]),
             "activation_data": In(data.ArrayLayout(FP16.width, p.n_rows)),
@@ -72,6 +78,7 @@ class QuantiserController(Block):
             "written_reference": Out(channel["r"]),
             "written_data": Out(references),
             "write_slice": Out(1),
+            "slice_place": Out(1),
             "slice_address": Out(tile.address_width),
             "slice_data": Out(data.ArrayLayout(SLICE_WIDTH, p.n_rows)),
             "entry": Out(stream.Signature(entry_layout(tile))),
@@ -180,11 +187,15 @@ class QuantiserController(Block):
                 self.written_data[row].eq((self.reference_data[row].as_unsigned() & ~zero).as_signed() + added),
             ]
         is_complete = Signal()
-        m.d.sync += is_complete.eq((is_complete | (ends & result.last)) & ~self.start)
+        m.d.comb += self.hands_over.eq(is_complete & ~self.is_building)
+        m.d.sync += [
+            is_complete.eq((is_complete | (ends & result.last)) & ~self.hands_over),
+            self.slice_place.eq(self.slice_place ^ self.hands_over),
+        ]
         m.d.comb += [
             self.entry.payload.eq(quantizer.entry.payload),
-            self.entry.valid.eq(quantizer.entry.valid & is_complete),
-            quantizer.entry.ready.eq(self.entry.ready & is_complete),
+            self.entry.valid.eq(quantizer.entry.valid & self.is_building),
+            quantizer.entry.ready.eq(self.entry.ready & self.is_building),  # not before its slices are written
         ]
         return rereads
 

@@ -3,18 +3,18 @@
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
-from amaranth.utils import ceil_log2
+from amaranth.utils import bits_for, ceil_log2
 
 from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision import GROUP, MAX_SLICES, REFERENCE_WIDTH, SLICE_WIDTH
-from golden.spec.mixed_precision_core import FIELDS, N_REGIONS, Code, Error, Memory, MixedPrecisionCoreParameters, Unit
+from golden.spec.mixed_precision_core import FIELDS, Code, Error, Memory, MixedPrecisionCoreParameters, Unit
 from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.units.mixed_precision_core.activation_controller import ActivationController
 from hw.units.mixed_precision_core.array_controller import ArrayController
 from hw.units.mixed_precision_core.group_builder import GroupBuilder
 from hw.units.mixed_precision_core.issuer import CommandIssuer
-from hw.units.mixed_precision_core.layouts import COMMAND, buffer_layout
+from hw.units.mixed_precision_core.layouts import COMMAND, buffer_layout, place_of
 from hw.units.mixed_precision_core.quantiser import QuantiserController
 from hw.units.mixed_precision_core.transfer import TransferController
 
@@ -81,7 +81,7 @@ class MixedPrecisionCore(Block):
         connect(m, flipped(self.load), transfer.load)
         units = {
             Unit.TRANSFER: (transfer, transfer.done),
-            Unit.QUANTISER: (quantiser, builder.done),
+            Unit.QUANTISER: (quantiser, quantiser.hands_over),
             Unit.ARRAY: (array, array.hands_over),
             Unit.ACTIVATION: (activation, activation.done),
         }
@@ -93,6 +93,7 @@ class MixedPrecisionCore(Block):
             ]
         m.d.comb += [
             issuer.drained.eq(array.done),
+            issuer.built.eq(builder.done),
             self.busy.eq(issuer.busy),
             self.error.eq(issuer.error),
             self.error_command.eq(issuer.error_command),
@@ -126,26 +127,27 @@ class MixedPrecisionCore(Block):
         return signal
 
     def _buffers(self, m, quantiser, builder, array):
-        """Slices in the order of arrival, and groups in buffers, one memory a lane."""
+        """Slices in the order of arrival, of two tiles, and groups in buffers, one memory a lane."""
         p = self.parameters
-        m.submodules.slices = slices = MemoryBank(depth=MAX_SLICES * p.n_channels, width=SLICE_WIDTH * p.n_rows)
+        depth = MAX_SLICES * p.n_channels
+        m.submodules.slices = slices = MemoryBank(depth=2 * depth, width=SLICE_WIDTH * p.n_rows)
         connect(m, quantiser.entry, builder.entry)
         tiles = [Signal(buffer_layout(p), name=f"tile_{index}", reset_less=True) for index in range(p.n_buffers)]
-        buffer = Signal.like(builder.buffer, name="built_buffer")
         m.d.comb += [
             slices.write_enable.eq(quantiser.write_slice),
-            slices.write_address.eq(quantiser.slice_address),
+            slices.write_address.eq(quantiser.slice_address + Mux(quantiser.slice_place, depth, 0)),
             slices.write_data.eq(quantiser.slice_data),
             slices.read_enable.eq(builder.read_slice),
-            slices.read_address.eq(builder.slice_address),
+            slices.read_address.eq(builder.slice_address + Mux(builder.built_place, depth, 0)),
             builder.slice_data.eq(slices.read_data),
-            builder.start.eq(self._issuer.start[Unit.QUANTISER]),
-            buffer.eq(self._issuer.command[Unit.QUANTISER].buffer),
-            builder.buffer.eq(buffer),
+            builder.start.eq(quantiser.hands_over),
+            builder.buffer.eq(self._issuer.command[Unit.QUANTISER].buffer),
+            builder.place.eq(quantiser.slice_place),
+            quantiser.is_building.eq(builder.is_running),
             array.tile.eq(Array(tiles)[self._issuer.command[Unit.ARRAY].buffer]),
         ]
         for index, each in enumerate(tiles):
-            with m.If(builder.done & (buffer == index)):
+            with m.If(builder.done & (builder.built_buffer == index)):
                 m.d.sync += each.eq(builder.tile)
         width = len(builder.lane_data[0].as_value())
         for lane in range(GROUP):
@@ -162,15 +164,15 @@ class MixedPrecisionCore(Block):
     def _weights(self, m, transfer, array):
         """Rows of weights into the array's bank, and the scales."""
         p = self.parameters
-        region = self._issuer.command[Unit.TRANSFER].region[0]
+        region = self._issuer.command[Unit.TRANSFER].region[: bits_for(max(1, p.n_regions - 1))]
         m.d.comb += [
             array.weight.valid.eq(self._loads(m, transfer, Memory.WEIGHTS)),
-            array.weight.payload.address.eq(transfer.row + Mux(region, p.n_channels, 0)),
+            array.weight.payload.address.eq(place_of(region, p.n_channels, transfer.row)),
             array.weight.payload.weights.eq(self.load.payload[: 8 * p.n_columns]),
         ]
         scales = Signal(array.scales.shape(), reset_less=True)
         loads = self._loads(m, transfer, Memory.SCALES)
-        for index in range(N_REGIONS):
+        for index in range(p.n_regions):
             with m.If(loads & (region == index)):
                 m.d.sync += scales[index].eq(self.load.payload[: FP16.width * p.n_columns])
         m.d.comb += array.scales.eq(scales)

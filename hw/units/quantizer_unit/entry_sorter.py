@@ -27,7 +27,7 @@ class EntrySorter(Block):
     Parameters = TileParameters
     members_doc = {
         "vector": "summary of each vector, the tile's last one marked",
-        "finest_exponent": "of the tile",
+        "finest_exponent": "of the tile, taken with its last vector",
         "entry": "slices in order",
     }
 
@@ -73,7 +73,7 @@ class EntrySorter(Block):
             m.d.sync += [places.eq(Mux(vector.last, 0, total)), number.eq(Mux(vector.last, 0, number + 1))]
         for index, each in enumerate(handed):
             with m.If(ends & (buffer == index)):
-                m.d.sync += [each.is_full.eq(1), each.places.eq(total)]
+                m.d.sync += [each.is_full.eq(1), each.places.eq(total), each.finest.eq(self.finest_exponent)]
         m.d.sync += buffer.eq(buffer ^ ends)
         return memory, handed
 
@@ -130,7 +130,8 @@ class EntrySorter(Block):
                 m.d.sync += each.is_full.eq(0)
         for index, each in enumerate(handed):
             with m.If(finishes & (target == index)):
-                m.d.sync += [each.is_full.eq(1), each.count.eq(address + writes)]
+                finest = Array(each.finest for each in counted)[source]
+                m.d.sync += [each.is_full.eq(1), each.count.eq(address + writes), each.finest.eq(finest)]
         m.d.sync += [source.eq(source ^ finishes), target.eq(target ^ finishes)]
         return memory, handed, depth
 
@@ -143,7 +144,7 @@ class EntrySorter(Block):
         is_full = Array(each.is_full for each in handed)[source]
         count = Array(each.count for each in handed)[source]
         fetches, takes = Signal(name="read_fetches"), Signal(name="read_takes")
-        ends = Signal(name="read_ends")
+        ends, finest = Signal(name="read_ends"), Signal(EXPONENT, name="read_finest", reset_less=True)
         m.d.comb += [
             takes.eq(self.entry.valid & self.entry.ready),
             fetches.eq(is_full & (~is_offered | takes)),
@@ -155,6 +156,7 @@ class EntrySorter(Block):
         m.d.sync += is_offered.eq(fetches | (is_offered & ~takes))
         with m.If(fetches):
             m.d.sync += [number.eq(Mux(ends, 0, number + 1)), is_last.eq(ends), is_empty.eq(count == 0)]
+            m.d.sync += finest.eq(Array(each.finest for each in handed)[source])
         for index, each in enumerate(handed):
             with m.If(ends & (source == index)):
                 m.d.sync += each.is_full.eq(0)
@@ -172,7 +174,7 @@ class EntrySorter(Block):
             entry.is_used.eq(~is_empty),
             entry.last.eq(is_last),
             entry.shift.eq(Mux(is_first | is_empty, 0, key - before)),
-            entry.exponent.eq(Mux(is_empty, 0, key - (KEY_OFFSET + p.n_levels - 1) + self.finest_exponent)),
+            entry.exponent.eq(Mux(is_empty, 0, key - (KEY_OFFSET + p.n_levels - 1) + finest)),
         ]
         with m.If(takes):
             m.d.sync += is_first.eq(is_last)
@@ -181,16 +183,18 @@ class EntrySorter(Block):
 
 
 class _Buffer:
-    """A counted tile: valid bit, and start of each key."""
+    """A counted tile: valid bit, start of each key, finest exponent."""
 
     def __init__(self, name, layout):
         self.is_full = Signal(name=f"{name}_full")
         self.places = Signal(layout, name=f"{name}_places", reset_less=True)
+        self.finest = Signal(EXPONENT, name=f"{name}_finest", reset_less=True)
 
 
 class _Sorted:
-    """A sorted tile: valid bit, and number of slices."""
+    """A sorted tile: valid bit, number of slices, finest exponent."""
 
     def __init__(self, name, depth):
         self.is_full = Signal(name=f"{name}_full")
         self.count = Signal(bits_for(depth), name=f"{name}_count", reset_less=True)
+        self.finest = Signal(EXPONENT, name=f"{name}_finest", reset_less=True)

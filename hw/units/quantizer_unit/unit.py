@@ -35,7 +35,7 @@ class QuantizerUnit(Block):
     the beat also has the values as FP16 words. ``entry`` gives the tile's slices sorted for the array, see
     :class:`hw.units.quantizer_unit.entry_sorter.EntrySorter`: ``shift`` is the difference of keys to the entry before,
     ``exponent``, valid with ``last``, that of the sums. ``threshold``,
-    ``finest_exponent`` and ``full_precision`` must not change while a tile is inside.
+    ``finest_exponent`` and ``full_precision`` must not change while a vector is inside; the entries of its tile may be.
 
     Timing: a vector a clock, ``latency`` clocks to ``quantised``; the entries of a tile follow when all its vectors
     have arrived, one a clock without gaps. Either output can stall the unit; up to two tiles are buffered in front of
@@ -51,9 +51,9 @@ class QuantizerUnit(Block):
         "vector.values": "FP16 numbers",
         "vector.channel": "number of the channel, unsigned",
         "vector.last": "the last vector of the tile",
-        "threshold": "largest magnitude with 2 bits: FP16, positive and normal; constant while a tile is inside",
-        "finest_exponent": "largest exponent of a scale, -15 to 24, two's complement; constant while a tile is inside",
-        "full_precision": "8 bits for all vectors; constant while a tile is inside; not used, hold it at 0",
+        "threshold": "largest magnitude with 2 bits: FP16, positive, normal; constant while a vector is inside",
+        "finest_exponent": "largest exponent, -15 to 24, two's complement; constant while a vector is inside",
+        "full_precision": "8 bits for all vectors; constant while a vector is inside; not used, hold it at 0",
         "quantised": "slices of each vector",
         "quantised.slices": "slices of 2 bits, by slice, then by value, the lowest slice first",
         "quantised.n_slices": "number of valid slices; 0 if all values are zero",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.arith.floats import from_float64
+from golden.arith.floats import from_float64, to_float64
 from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision import GROUP, n_keys
 from golden.units.mixed_precision_array import final_exponent, multiply, schedule
@@ -25,7 +25,8 @@ class MixedPrecisionArrayBench(Bench):
 
     @property
     def required_bins(self):
-        bins = {"empty_tile", "lone_slice", "unused_lane", "top_slice", "special_output", "shift", "long_shift"}
+        bins = {"empty_tile", "lone_slice", "unused_lane", "top_slice", "special_output", "cancellation", "far_carry"}
+        bins |= {"shift", "long_shift"}
         return frozenset(bins | ({"full_group"} if self.parameters.n_channels >= 8 else set()))
 
     @property
@@ -53,10 +54,13 @@ class MixedPrecisionArrayBench(Bench):
         results, bins = [], dict.fromkeys(self.required_bins | {"full_group"}, 0)
         lanes_left = count
         for number in range(MAX_TILES):
-            outputs = self._outputs()
             quantised, entries, finest = self._tile(n_channels, empty=number == 1)
             groups = self._groups(quantised, entries, address, finest, bins)
-            found = multiply(quantised, entries, weights, scales, outputs, finest_exponent=finest, n_levels=p.n_levels)
+            of_tile = (quantised, entries, weights, scales)
+            quanta = {"finest_exponent": finest, "n_levels": p.n_levels}
+            products = multiply(*of_tile, np.zeros((p.n_rows, p.n_columns), np.uint32), **quanta)
+            outputs = self._outputs(products, bins)
+            found = multiply(*of_tile, outputs, **quanta)
             beats["group"] += groups
             beats["previous"] += self._rows(outputs)
             results += self._rows(found)
@@ -124,12 +128,29 @@ class MixedPrecisionArrayBench(Bench):
             bins["long_shift"] += int(shift > 1)
         return beats
 
-    def _outputs(self):
-        """FP32 words [rows, columns]: numbers of all sizes, some special."""
+    def _outputs(self, products, bins):
+        """FP32 words [rows, columns]: numbers of all sizes, some special.
+
+        Some nearly cancel the products; some end in ones, so that rounding carries far.
+        """
         p = self.parameters
         shape = (p.n_rows, p.n_columns)
         values = self.rng.standard_normal(shape) * 2.0 ** self.rng.integers(-20, 20, shape)
-        words = from_float64(FP32, values * (self.rng.random(shape) < 0.9))
+        words = from_float64(FP32, values * (self.rng.random(shape) < 0.9)).astype(np.int64)
+        ones = (1 << self.rng.integers(1, 24, shape)) - 1
+        words = np.where(self.rng.random(shape) < 0.2, words | ones, words)
+        near = (products.astype(np.int64) ^ FP32.sign_bit) + self.rng.integers(-3, 4, shape) * self.rng.integers(0, 2)
+        cancels = (self.rng.random(shape) < 0.25) & (products & 0x7F800000 != 0) & (near & 0x7F800000 != 0x7F800000)
+        words = np.where(cancels, near & 0xFFFFFFFF, words)
+        bins["cancellation"] += int(cancels.sum())
+        # Sums just below a power of two, by less than half of the last bit: rounding carries through all of them.
+        product = to_float64(FP32, products)
+        carries = (self.rng.random(shape) < 0.15) & np.isfinite(product) & (np.abs(product) > 1e-30) & (product < 1e30)
+        product = np.where(carries, np.abs(product), 1.0)
+        below = 2.0 ** (np.ceil(np.log2(product)) + self.rng.integers(1, 5, shape)) * (1 - 2.0**-26)
+        near = from_float64(FP32, below - product).astype(np.int64) ^ (products.astype(np.int64) & FP32.sign_bit)
+        words = np.where(carries, near, words)
+        bins["far_carry"] += int(carries.sum())
         special = self.rng.choice(np.array([0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x80000000], np.uint32), shape)
         chosen = self.rng.random(shape) < 0.05
         chosen.flat[0] = True

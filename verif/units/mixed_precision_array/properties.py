@@ -1,13 +1,50 @@
 """Mixed-precision array: shifts lose no bits; groups enter once, in time; a tile's results come once, in order."""
 
-from amaranth.hdl import Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Mux, Signal, signed
 
-from golden.spec.mixed_precision import n_keys
+from golden.spec.mixed_precision import GROUP, n_keys
 from hw.units.mixed_precision_array.element import ProcessingElement
 from hw.units.mixed_precision_array.sequencer import GroupSequencer
 from hw.units.mixed_precision_array.unit import MixedPrecisionArray
 from verif.formal.properties import Property
 from verif.formal.streams import moves, obey, stable
+
+
+def _drive_lanes(c, block, lanes):
+    """Weights and digits for the first lanes, zeros for the others; gives the sum of their products."""
+    m, product, multiples, selects = c.m, 0, [], []
+    for index, (code, weight, is_top) in enumerate(lanes):
+        product = product + Mux(is_top & code[1], code - 4, code) * weight
+        twice, triple = Signal(signed(10), name=f"twice_{index}"), Signal(signed(10), name=f"triple_{index}")
+        m.d.comb += [
+            twice.eq(Mux(is_top, -weight, weight) << 1),
+            triple.eq(Mux(is_top, -weight, weight + (weight << 1))),
+        ]
+        multiples += [weight, twice, triple]
+        selects += [code == 1, code == 2, code == 3]
+    left = GROUP - len(lanes)
+    c.drive(block.multiples, Cat(multiples, Const(0, left * (len(block.multiples.as_value()) // GROUP))))
+    c.drive(block.selects, Cat(selects, Const(0, 3 * left)))
+    return product
+
+
+def multiplies(c, block):
+    """Four products a clock, added to zero."""
+    m = c.m
+    lanes = [(c.free(2, f"digit_{i}"), c.free(signed(8), f"weight_{i}"), c.free(1, f"top_{i}")) for i in range(GROUP)]
+    product = Signal(signed(12))
+    m.d.comb += product.eq(_drive_lanes(c, block, lanes))
+    c.drive(block.control, Cat(Const(1, 1), Const(0, 1)))
+    c.drive(block.captures, 1)
+    c.drive(block.moves, 0)
+    expected = product
+    for stage in range(3):
+        delayed = Signal.like(expected, name=f"product_{stage}", reset_less=True)
+        m.d.sync += delayed.eq(expected)
+        expected = delayed
+    is_known = c.register(c.register(c.register(1, "one"), "two"), "three")
+    c.claim("three clocks later the sum of four products", ~is_known | (block.out == expected))
+    c.cover("the least sum", is_known & (block.out == 3 * -128 * GROUP))
 
 
 def keeps_bits(c, block):
@@ -16,22 +53,12 @@ def keeps_bits(c, block):
     That it does not for any tile is :func:`golden.spec.mixed_precision.sum_width`, see the test of the largest sums.
     """
     m, width = c.m, block.sum_width
-    digits = c.free(12, "digits")
-    weights = [c.free(signed(8), f"weight_{lane}") for lane in range(4)]
-    tops = c.free(4, "tops")
-    product = 0
-    for lane, weight in enumerate(weights):
-        code, is_top = digits.word_select(lane, 3)[:2], tops[lane]
-        value = Mux(is_top & code[1], code - 4, code)
-        once, multiples, select = weight, block.multiples[lane], block.selects[lane]
-        c.drive(multiples.once, once)
-        c.drive(multiples.twice, Mux(is_top, -weight, weight) << 1)
-        c.drive(multiples.triple, Mux(is_top, -weight, weight + (weight << 1)))
-        c.drive(select, (code == 1) | ((code == 2) << 1) | ((code == 3) << 2))
-        product = product + value * weight
-    exact_product = Signal(signed(width + 8))
+    # One lane is enough: what follows the adders of the lanes sees their sum only, and products are exact, see below.
+    digit, weight, is_top = c.free(2, "digit"), c.free(signed(8), "weight"), c.free(1, "is_top")
+    product = _drive_lanes(c, block, [(digit, weight, is_top)])
+    exact_product = Signal(signed(width + 8), reset_less=True)  # as the product of the element
     m.d.sync += exact_product.eq(product)
-    c.assume(~block.control.doubles | (c.register(digits, "digits_before") == 0))
+    c.assume(~block.control.doubles | (c.register(digit, "digit_before") == 0))
     c.assume(~(block.control.doubles & block.control.clears))
 
     known, exact = Signal(), Signal(signed(width + 8))
@@ -105,11 +132,20 @@ PROPERTIES = [
         "mixed_precision_array",
         "the sum of a processing element is exact: shifts and additions lose no bits",
         ProcessingElement,
-        [{"sum_width": 13}, {"sum_width": 24}],
+        [{"sum_width": 13}],
         keeps_bits,
         engine="bmc",
         depth=8,
         timeout=900,
+    ),
+    Property(
+        "mixed_precision_array",
+        "the sum of four products of digits and weights",
+        ProcessingElement,
+        [{"sum_width": 13}],
+        multiplies,
+        engine="bmc",
+        depth=6,
     ),
     Property(
         "mixed_precision_array",

@@ -11,6 +11,7 @@ from golden.differential.layer import error_account
 from golden.differential.program import FeedForward
 from golden.differential.statistics import Statistics
 from golden.spec.formats import FP16
+from golden.spec.mixed_precision_core import Unit
 from golden.units.mixed_precision_core import MixedPrecisionCore
 from hw.cli.arguments import reporting_errors
 from hw.lib.errors import UsageError
@@ -159,6 +160,8 @@ def report(account, block, n_tiles):
             f"lanes used {100 * total.utilisation:.1f} %, {share:.3f} of the clocks of 8 bits"
         )
     if account.clocks:
+        shares = zip(Unit, account.busy.mean(axis=0), strict=True)
+        lines.append("at work: " + ", ".join(f"{unit.name.lower()} {100 * share:.0f} %" for unit, share in shares))
         lines.append(f"beats that differ from the model: {account.different}")
     return "\n".join(lines)
 

@@ -17,7 +17,8 @@ SIZES = {
     "n_channels": 2,
     "n_levels": 1,
     "n_output_lanes": 1,
-    "n_buffers": 2,
+    "n_regions": 2,
+    "n_buffers": 3,
     "n_tiles": 2,
     "activation_depth": 2,
     "reference_depth": 2,
@@ -30,45 +31,56 @@ def issues(c, block):
     """Units finish whenever they like; each of two commands under way works on what the other one does not use."""
     m = c.m
     obey(c, block.commands)
-    active, drains = Signal(len(Unit)), Signal()
+    active = Signal(len(Unit))
     kept = [Signal.like(block.command[unit], name=f"kept_{unit.name}") for unit in Unit]
-    drained = Signal.like(block.command[Unit.ARRAY], name="drained_command")
     starts = block.start
     for unit in Unit:
         c.assume(~block.done[unit] | active[unit])
         m.d.sync += active[unit].eq((active[unit] | starts[unit]) & ~block.done[unit])
         c.claim(f"{unit.name}: free before it starts", ~(starts[unit] & active[unit]))
-        c.claim(f"{unit.name}: its command is constant", ~active[unit] | (block.command[unit].as_value() == kept[unit]))
+        c.claim(
+            f"{unit.name}: its command is constant",
+            ~active[unit] | (block.command[unit].as_value() == kept[unit].as_value()),
+        )
         with m.If(starts[unit]):
             m.d.sync += kept[unit].eq(block.command[unit])
         c.cover(f"{unit.name} starts", starts[unit])
-    hands_over = block.done[Unit.ARRAY]
-    c.assume(~block.drained | drains)
-    c.assume(~hands_over | ~drains)
-    m.d.sync += drains.eq((drains & ~block.drained) | hands_over)
-    with m.If(hands_over):
-        m.d.sync += drained.eq(block.command[Unit.ARRAY])
+    tails = {}
+    for name, unit, ends in (("built", Unit.QUANTISER, block.built), ("drained", Unit.ARRAY, block.drained)):
+        is_tail, command = Signal(name=f"is_{name}"), Signal.like(block.command[unit], name=f"{name}_command")
+        hands_over = block.done[unit]
+        c.assume(~ends | is_tail)
+        c.assume(~hands_over | ~is_tail)
+        m.d.sync += is_tail.eq((is_tail & ~ends) | hands_over)
+        with m.If(hands_over):
+            m.d.sync += command.eq(block.command[unit])
+        tails[name] = (is_tail, _uses(command))
 
     under_way = {unit: (active[unit] | starts[unit], _uses(block.command[unit])) for unit in Unit}
-    under_way["drain"] = (drains, _uses(drained))
+    # What is handed over uses less: of a quantised tile the buffer, of a multiplication the region and the tile.
+    for name, kinds in (("built", ("buffer",)), ("drained", ("region", "tile"))):
+        is_tail, uses = tails[name]
+        under_way[name] = (is_tail, {kind: uses[kind] for kind in kinds})
     for (one, (first, uses)), (other, (second, also)) in combinations(under_way.items(), 2):
-        if {one, other} == {Unit.ARRAY, "drain"}:
+        if {one, other} == {Unit.ARRAY, "drained"}:
             continue  # in order, by the array
         c.claim(
             f"{getattr(one, 'name', one)} and {getattr(other, 'name', other)} use different memories, regions, tiles",
             ~(first & second & _meet(uses, also)),
         )
-    c.cover("three at once", active[Unit.QUANTISER] & active[Unit.ARRAY] & active[Unit.TRANSFER] & drains)
+    c.cover(
+        "five at once",
+        active[Unit.QUANTISER] & active[Unit.ARRAY] & active[Unit.TRANSFER] & tails["built"][0] & tails["drained"][0],
+    )
 
     # Each command starts one unit, is dropped, or clears: counted from the queue in front of the checker.
-    waiting, patience = Signal(range(4)), Signal(range(6))
+    patience = Signal(range(6))
     executed = Signal(range(len(Unit) + 1))
     m.d.comb += executed.eq(sum(starts))
     c.claim("one command starts in a clock", executed <= 1)
-    is_idle = ~(active | starts).any() & ~drains
+    is_idle = ~(active | starts).any() & ~tails["built"][0] & ~tails["drained"][0]
     m.d.sync += patience.eq(Mux(is_idle & block.commands.valid & ~block.commands.ready, patience + (patience != 5), 0))
     c.claim("no command waits while all units are free", patience < 3)
-    m.d.sync += waiting.eq(0)
     error_before = c.register(block.error, "error_before")
     stopped = c.register(error_before != Error.NONE, "stopped_before")
     c.claim("nothing starts after a refusal", ~(stopped & (error_before != Error.NONE)) | (executed == 0))
@@ -100,8 +112,8 @@ def _uses(command):
 
 def _meet(one, other):
     terms = []
-    for kind, (used, number) in one.items():
-        also, place = other[kind]
+    for kind in sorted(one.keys() & other.keys()):
+        (used, number), (also, place) = one[kind], other[kind]
         terms.append(used & also & (number == place))
     return Cat(terms).any()
 
@@ -122,12 +134,11 @@ def builds(c, block):
         m.d.sync += n_entries.eq(0)
     with m.Elif(moves(block.entry)):
         m.d.sync += n_entries.eq(n_entries + 1)
-    c.assume(~block.entry.valid | (is_open & (n_entries < 4 * block.n_channels)))
-    c.assume(~block.start | ~is_open)
-    c.assume(~(block.start & c.register(moves(block.entry), "was_taken")))
+    c.assume(~block.entry.valid | ~is_open | (n_entries < 4 * block.n_channels))
+    c.assume(~block.start | ~block.is_running)
     c.assume(~block.entry.valid | ~is_first | (entry.shift == 0))
     c.drive(block.buffer, 0)
-    c.claim("an entry is taken at once", ~block.entry.valid | block.entry.ready)
+    c.claim("entries of an open tile are taken at once, others not", block.entry.ready == is_open)
     written = c.register(moves(block.entry), "entry_before")
     shown = c.register(entry, "entry_held")
     first = c.register(is_first, "first_before")
@@ -141,8 +152,6 @@ def builds(c, block):
     m.d.comb += lane.eq(Mux(used[1], 1, Mux(used[2], 2, Mux(used[3], 3, 0))))
     with m.If(written):
         m.d.sync += [row.eq(block.lane_address), filled.eq(Mux(opens, 1, filled + 1))]
-    with m.If(written):
-        pass
     c.claim(
         "a new row exactly where the key rises, a group is full, or a tile begins",
         ~written | (opens == (first | (shown.shift != 0) | (filled == GROUP))),

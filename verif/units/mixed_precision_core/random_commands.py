@@ -5,7 +5,7 @@ import numpy as np
 from golden.arith.floats import from_float64
 from golden.spec.formats import FP16, FP32
 from golden.spec.mixed_precision import FINEST_EXPONENTS
-from golden.spec.mixed_precision_core import COMMANDS, FIELDS, FLAGS, N_REGIONS, Code, Command, Memory
+from golden.spec.mixed_precision_core import COMMANDS, FIELDS, FLAGS, Code, Command, Memory
 from verif.bench.packing import pack
 
 __all__ = ["RandomCommands"]
@@ -20,7 +20,7 @@ _ILLEGAL = {
     "far": {"opcode": Code.STORE, "function": Memory.REFERENCES, "flags": 0, "count": 1, "source": 0xFFFF},
     "tile": {"opcode": Code.STORE, "function": Memory.OUTPUTS, "flags": 0, "source": 0xFFFE},
     "buffer": {"opcode": Code.MULTIPLY, "flags": 0, "buffer": 15, "region": 15, "destination": 0},
-    "region": {"opcode": Code.LOAD, "function": Memory.SCALES, "flags": 0, "region": N_REGIONS},
+    "region": {"opcode": Code.LOAD, "function": Memory.SCALES, "flags": 0, "region": 15},
     "threshold": {"threshold": 0x03FF},
     "infinite threshold": {"threshold": 0x7C00},
     "large exponent": {"finest_exponent": FINEST_EXPONENTS[1] + 1},
@@ -39,8 +39,10 @@ class RandomCommands:
     def prologue(self):
         """Loads that define every memory."""
         p = self.sizes
-        loads = [self._command(Code.LOAD, Memory.WEIGHTS, region=region, count=p.n_channels) for region in (0, 1)]
-        loads += [self._command(Code.LOAD, Memory.SCALES, region=region) for region in (0, 1)]
+        loads = [
+            self._command(Code.LOAD, Memory.WEIGHTS, region=region, count=p.n_channels) for region in range(p.n_regions)
+        ]
+        loads += [self._command(Code.LOAD, Memory.SCALES, region=region) for region in range(p.n_regions)]
         loads += [
             self._command(Code.LOAD, Memory.ACTIVATIONS, destination=0, count=p.activation_depth),
             self._command(Code.LOAD, Memory.REFERENCES, destination=0, count=p.reference_depth),
@@ -59,7 +61,7 @@ class RandomCommands:
             count = min(getattr(self.sizes, form.largest_count), 1 + int(self.rng.integers(self.sizes.n_channels)))
         for item in (*form.reads, *form.writes):
             length = {"count": count, "n_columns": self.sizes.n_columns}.get(item.length, 1)
-            depth = N_REGIONS if item.depth == "N_REGIONS" else getattr(self.sizes, item.depth)
+            depth = getattr(self.sizes, item.depth)
             if length > depth:
                 return self.legal(written)
             step = self.sizes.n_output_lanes if item.aligned else 1

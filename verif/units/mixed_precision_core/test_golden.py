@@ -132,13 +132,14 @@ def test_data_are_refused():
         activation_statistics(np.zeros(3, int), threshold=0x400, finest_exponent=1)
 
 
-def feed_forward(n_tiles=1):
+def feed_forward(n_tiles=1, n_regions=3):
     first = layer_of(11, channels=24, columns=20, first_passes=1, finest_exponent=6)
     second = layer_of(12, channels=20, columns=10, first_passes=1, finest_exponent=7)
     sizes = MixedPrecisionCoreParameters(
         **SMALL,
         n_columns=4,
         n_output_lanes=2,
+        n_regions=n_regions,
         n_buffers=4 * n_tiles,
         n_tiles=8 * n_tiles,
         activation_depth=44 * n_tiles,
@@ -147,9 +148,9 @@ def feed_forward(n_tiles=1):
     return sizes, first, second
 
 
-@pytest.mark.parametrize("n_tiles", [1, 2])
-def test_a_program_computes_what_the_layers_do(n_tiles):
-    sizes, first, second = feed_forward(n_tiles)
+@pytest.mark.parametrize("n_tiles, n_regions", [(1, 1), (1, 2), (2, 3)])
+def test_a_program_computes_what_the_layers_do(n_tiles, n_regions):
+    sizes, first, second = feed_forward(n_tiles, n_regions)
     host, core = FeedForward(sizes, first, second, n_tiles), MixedPrecisionCore(**sizes.to_dict())
     begin = host.begin()
     assert all(core.execute(begin.commands, begin.beats).executed)

@@ -1,8 +1,11 @@
 """A feed-forward layer step after step on the core's Verilog, and what its command line refuses."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from hw.cli import mixed_precision_documents
 from hw.emit.package import build_package
 from hw.lib.errors import UsageError
 from hw.registry import make_block
@@ -56,3 +59,8 @@ def test_a_core_with_many_buffers_emits():
     sizes = {"n_buffers": 10, "n_channels": 9, "n_tiles": 20}
     files = build_package({"mixed_precision_core": make_block("mixed_precision_core", "tiny", sizes)})
     assert "module mixed_precision_core" in files["mixed_precision_core.v"]
+
+
+def test_the_page_of_commands_is_current():
+    page = Path("docs", mixed_precision_documents.MARKDOWN).read_text()
+    assert page == mixed_precision_documents.markdown(), "run: make readme"

@@ -42,7 +42,9 @@ class QuantizerUnitBench(Bench):
         left = count
         tile = 0
         while left > 0 or tile < 2:
-            n_channels = min(p.n_channels, 1 + int(self.rng.integers(max(1, min(left, p.n_channels)))))
+            n_channels = p.n_channels  # full tiles, too, if they are not much larger than the batch
+            if n_channels > 2 * count or self.rng.random() < 0.7:
+                n_channels = min(p.n_channels, 1 + int(self.rng.integers(max(1, min(left, p.n_channels)))))
             words = self._words(n_channels, finest, empty=tile == 1)
             channels = self.rng.integers(0, 1 << p.channel_width, n_channels)
             found = quantise(words, **options, full_precision=full)
