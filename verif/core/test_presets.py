@@ -7,10 +7,10 @@ from hw.registry import make_block
 from hw.top.array.column_writer import ColumnWriter
 from hw.top.array.controller import ArrayController
 from hw.top.array.hash_order import HashOrder
+from hw.top.engines.controller import EnginesController
 from hw.top.host.token_compare import TokenCompare
 from hw.top.parameters import CoreSizes
 from hw.top.softmax.controller import SoftmaxController
-from hw.top.vector.controller import VectorController
 from hw.top.vector.layer_norm_controller import LayerNormController
 from hw.units.dot_product_array.slice import DpuSlice
 
@@ -31,7 +31,7 @@ def _inside(config):
         "dot_product_array": array,
         "dot_product_unit": unit,
         "softmax_unit": _child(SoftmaxController.for_core(core), "unit"),
-        "vector_unit": _child(VectorController.for_core(core), "unit"),
+        "spmm_array": _child(EnginesController.for_core(core), "array"),
         "layer_norm_unit": _child(LayerNormController.for_core(core), "unit"),
         "data_aligner": _child(ColumnWriter.for_core(core), "aligner"),
         "token_selector": _child(TokenCompare.for_core(core), "selector"),
@@ -39,14 +39,18 @@ def _inside(config):
     }
 
 
-MODES = {"token_selector": {"reference"}, "hash_bank_mapper": {"multiplier", "direction"}}
+MODES = {
+    "token_selector": {"reference"},
+    "hash_bank_mapper": {"multiplier", "direction"},
+    "dot_product_unit": {"wide_score"},
+}
 """Parameters that say how a block is used, in which the core asks for less than the block alone can do."""
 
 
 @pytest.mark.parametrize("config", [*list(CORES)[:3], pytest.param("disc", marks=pytest.mark.slow)])
 def test_blocks_are_those_of_the_core(config):
     inside = _inside(config)
-    assert set(PRESETS[config]) == {*inside, "core", "bitonic_sorter", "spmm_array", *MIXED_PRECISION[config]}
+    assert set(PRESETS[config]) == {*inside, "core", "bitonic_sorter", "vector_unit", *MIXED_PRECISION[config]}
     for name, found in inside.items():
         alone = make_block(name, config)
         assert type(alone) is type(found)

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from hw.top.host.load_store import LoadStore
 
 from golden.core.core import Core as Model
 from golden.program.assembler import Program
@@ -13,6 +12,9 @@ from hw.registry import PRESETS
 from hw.top.array.controller import ArrayController
 from hw.top.controller.controller import Controller
 from hw.top.core import Core
+from hw.top.engines.controller import EnginesController
+from hw.top.host.load import LoadUnit
+from hw.top.host.store import StoreUnit
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
 from hw.units.vector_unit.unit import VectorUnitParameters as HardwareParameters
@@ -21,24 +23,36 @@ POWERS = (1, 2, 4, 8, 16, 32, 64)
 
 BEYOND = [
     ({"n_banks": 3}, {"n_banks": 2}, "n_banks must be a power of two from 2 to 64, not 3"),
-    ({"max_tokens": 16385}, {"max_tokens": 16384}, "max_tokens must be an integer from 2 to 16384, not 16385"),
-    ({"max_dim": 4097}, {"max_dim": 4092}, "max_dim must be an integer from 1 to 4096, not 4097"),
-    ({"max_dim": 4093}, {"max_dim": 4092}, "max_dim must be at most 4092, 1023 beats of n_lanes, not 4093"),
+    (
+        {"max_tokens": 16385},
+        {"max_tokens": 2048, "wmem_depth": 512},
+        "max_tokens must be an integer from 2 to 16384, not 16385",
+    ),
+    ({"max_dim": 4097}, {"max_dim": 64}, "max_dim must be an integer from 1 to 4096, not 4097"),
+    (
+        {"max_dim": 4093, "wmem_depth": 2000, "imem_depth": 2000},
+        {"max_dim": 4092, "wmem_depth": 2000, "imem_depth": 2000},
+        "max_dim must be at most 4092, 1023 beats of n_lanes, not 4093",
+    ),
     ({"max_head_dim": 33}, {"max_head_dim": 32}, "max_head_dim must be at most max_dim=32, not 33"),
     (
-        {"n_banks": 2, "max_tokens": 8193},
-        {"n_banks": 2, "max_tokens": 8192},
+        {"n_banks": 2, "max_tokens": 8193, "omem_depth": 9000, "wmem_depth": 9000},
+        {"n_banks": 4, "max_tokens": 4096, "omem_depth": 5000, "wmem_depth": 2000},
         "max_tokens must be at most 8192, 4096 a bank, not 8193",
     ),
-    ({"n_lanes": 32}, {"n_lanes": 8}, "simd_lanes must be at least 16, so that the vector unit holds a word of IMEM"),
+    ({"vector_lanes": 3}, {"vector_lanes": 2}, "vector_lanes must be a divisor of a word of IMEM, 8 elements, not 3"),
     (
-        {"n_banks": 64, "simd_lanes": 32},
-        {"n_banks": 64, "simd_lanes": 16},
-        "simd_lanes must be at most 20 with n_banks=64, not 32",
+        {"vector_lanes": 2, "special_lanes": 3},
+        {"vector_lanes": 2, "special_lanes": 2},
+        "special_lanes must be at most vector_lanes=2, not 3",
     ),
+    ({"mask_depth": 65}, {"mask_depth": 64}, "mask_depth must be at most max_tokens=64, not 65"),
+    ({"omem_depth": 15}, {"omem_depth": 16}, "omem_depth must be at least 16, for the scores of one row"),
+    ({"wmem_depth": 15}, {"wmem_depth": 16}, "wmem_depth must be at least 16, for n_banks columns of max_dim"),
+    ({"imem_depth": 11}, {"imem_depth": 12}, "imem_depth must be at least 12, for two rows of max_dim elements"),
     (
-        {"n_banks": 2, "latent_width": 1024, "channels": 64, "patch": 64, "max_tokens": 1024},
-        {"n_banks": 2, "latent_width": 128, "channels": 64, "patch": 64, "max_tokens": 1024},
+        {"n_banks": 2, "latent_width": 1024, "channels": 64, "patch": 64, "max_tokens": 1024, "wmem_depth": 600},
+        {"n_banks": 2, "latent_width": 128, "channels": 64, "patch": 64, "max_tokens": 1024, "wmem_depth": 600},
         "latent_width must be at most 128, not 1024",
     ),
     ({"max_tokens": 15}, {"max_tokens": 16}, "max_tokens must be at least 16, the patches of the latent, not 15"),
@@ -51,7 +65,15 @@ BEYOND = [
 def build_parts(sizes):
     """The core's ports and its large parts with the units inside: each refuses what it cannot be."""
     Core(**sizes.to_dict())
-    for part in (ArrayController, Controller, LoadStore, SoftmaxController, VectorController):
+    for part in (
+        ArrayController,
+        Controller,
+        EnginesController,
+        LoadUnit,
+        SoftmaxController,
+        StoreUnit,
+        VectorController,
+    ):
         part.for_core(sizes)
 
 

@@ -102,7 +102,9 @@ class LoadUnit(CorePart):
         m.d.comb += [signal.eq(~is_compare & (command.function == item)) for item, signal in memory.items()]
         is_running, step, is_last, ends_row = Signal(), Signal(), Signal(), Signal()
         address, part = self._iterate(m, step, is_last, ends_row)
-        slices, ends_beat = self._slice(m, step, is_last)
+        compares = self.load.valid & is_compare & compare.beats.ready
+        is_end = Mux(is_compare, compare.is_last, is_last)
+        slices, ends_beat = self._slice(m, step | compares, is_end, is_compare)
         ends, nothing = Signal(), Signal()  # nothing: an empty token list
         m.d.comb += [
             nothing.eq(memory[Memory.TOKENS] & (command.n_rows == 0)),
@@ -113,11 +115,11 @@ class LoadUnit(CorePart):
             self.write_address.eq(address),
             self.write_part.eq(part),
             self.write_data.eq(slices),
-            self.load.ready.eq(Mux(is_compare, compare.beats.ready, step & ends_beat)),
+            self.load.ready.eq(ends_beat & Mux(is_compare, compare.beats.ready, step)),
             compare.start.eq(control.start & is_compare),
             compare.theta.eq(command.theta),
             compare.restart.eq((command.flags & FLAGS["restart"]).any()),
-            compare.beats.payload.eq(self.load.payload),
+            compare.beats.payload.eq(slices),
             compare.beats.valid.eq(self.load.valid & is_compare),
         ]
         with m.If(control.start):
@@ -184,10 +186,11 @@ class LoadUnit(CorePart):
         m.d.comb += address.eq(row_address + Mux(is_rows, inner, 0))
         return address, inner
 
-    def _slice(self, m, step, is_last):
+    def _slice(self, m, step, is_last, is_compare):
         """The slice of the beat, and whether it is the last one of it."""
         p, beat = self.parameters, self.load.payload
-        most = max(p.slices(item) for item in LOADED)
+        groups = p.row_word // p.n_banks  # of a latent, in a beat
+        most = max(groups, *(p.slices(item) for item in LOADED))
         index = Signal(range(most))
         slices, ends_beat = Signal(len(beat)), Signal()
         m.d.comb += [slices.eq(beat), ends_beat.eq(is_last)]
@@ -198,6 +201,10 @@ class LoadUnit(CorePart):
                 is_one = is_one | each
             with m.If(is_one & (index == n_slices - 1)):
                 m.d.comb += ends_beat.eq(1)
+        with m.If(is_compare):
+            m.d.comb += slices.eq(beat.word_select(index, 16 * p.n_banks))
+        with m.If(is_compare & (index == groups - 1)):
+            m.d.comb += ends_beat.eq(1)
         for item in LOADED:
             width = p.slice_width(item)
             if p.slices(item) > 1:

@@ -34,6 +34,7 @@ class TokenCompare(CorePart):
         "theta": "FP16: constant from start to done",
         "restart": "constant from start to done: every token counts as changed",
         "beats": "n_banks values of the latent",
+        "is_last": "the next one is the last one",
         "append": "row changed",
         "row": "a token",
         "done": "all tokens are listed",
@@ -46,6 +47,7 @@ class TokenCompare(CorePart):
             "theta": In(16),
             "restart": In(1),
             "beats": In(stream.Signature(16 * p.n_banks)),
+            "is_last": Out(1),
             "append": Out(1),
             "row": Out(max(1, (p.max_tokens - 1).bit_length())),
             "done": Out(1),
@@ -60,6 +62,7 @@ class TokenCompare(CorePart):
         wanted = Signal()
         m.d.comb += [
             wanted.eq(left != 0),
+            self.is_last.eq(left == 1),
             beats.payload.eq(self.beats.payload),
             beats.valid.eq(self.beats.valid & wanted),
             self.beats.ready.eq(beats.ready & wanted),
