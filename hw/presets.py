@@ -1,6 +1,6 @@
 """The presets: the parameters of four cores, and of the blocks alone as these cores have them."""
 
-from golden.spec.sizes import CoreSizes, words_for
+from golden.spec.sizes import CoreSizes, spmm_array_of, words_for
 
 __all__ = ["CORES", "MIXED_PRECISION", "PRESETS", "blocks_of"]
 
@@ -110,14 +110,7 @@ def blocks_of(core):
             "run_ahead": p.run_ahead,
             "wide_score": p.pmem_depth > 0,
         },
-        "spmm_array": {
-            "n_engines": p.n_banks,
-            "n_lanes": p.simd_lanes,
-            "n_slots": p.key_slots,
-            "bank_depth": p.vmem_depth,
-            "probability_depth": p.omem_depth,
-            "max_passes": words_for(p.max_head_dim, p.simd_lanes),
-        },
+        "spmm_array": spmm_array_of(p),
         "softmax_unit": {"n_banks": p.n_banks, "n_slots": p.key_slots},
         "layer_norm_unit": {
             "n_lanes": p.n_vector_lanes,

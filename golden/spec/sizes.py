@@ -34,8 +34,22 @@ __all__ = [
     "WmemDepth",
     "WordLanes",
     "check_sizes",
+    "spmm_array_of",
     "words_for",
 ]
+
+
+def spmm_array_of(p):
+    """``{parameter: value}`` of the core's ``spmm_array``; with many banks two of them share an aligner."""
+    return {
+        "n_engines": p.n_banks,
+        "n_lanes": p.simd_lanes,
+        "n_slots": p.key_slots,
+        "bank_depth": p.vmem_depth,
+        "probability_depth": 1 << (p.omem_depth - 1).bit_length(),
+        "max_passes": words_for(p.max_head_dim, p.simd_lanes),
+        "reduction_clocks": 2 if p.n_banks >= 8 else 1,
+    }
 
 
 def words_for(elements, word):

@@ -7,8 +7,9 @@ the first command of a chain). Each unit is a recursion over rows; the constants
 * The array: :func:`golden.units.dot_product_array.schedule`. A dense product is a mask of ones over the units' columns.
 * SOFTMAX: a row takes as many steps as its fullest bank has elements, at least one. Scan, exponentials and products are
   three phases; a row enters a phase when it has left the one before and the previous row has left this one.
-* SPMM: a row takes as many commands of the vector unit as steps times chunks of a value row.
-* ELEMENTWISE takes a clock a word, two if there are two operands.
+* SPMM: :func:`golden.units.spmm_array.schedule`.
+* ELEMENTWISE takes a clock for each vector_lanes elements of the words, more for a function, and as many as are read.
+* WEIGHTED_SUM: as a dense product of n_in columns whose rows have a beat, or more, for each slot.
 * PROJECT: as a dense product of a row for each slot of the hash, group of n_banks columns, and bank.
 """
 
@@ -17,8 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from golden.spec.commands import Opcode, form_of
-from golden.spec.sizes import CoreSizes, words_for
+from golden.spec.sizes import CoreSizes, spmm_array_of, words_for
+from golden.spec.spmm_array import SpmmArrayParameters
+from golden.spec.vector_operations import FUNCTION_OPS, VectorOp
 from golden.units.dot_product_array import schedule
+from golden.units.spmm_array import schedule as schedule_spmm
 
 __all__ = ["CoreTiming", "Latencies", "Times", "row_steps"]
 
@@ -36,8 +40,8 @@ class Latencies:
     array_end: int = 1  # from a row's report to where its results can be read
     softmax: int = 36  # from start to where a row of one step can be read
     softmax_mask: int = 1  # added to it by make_mask
-    spmm: int = 29  # from start to where a row of one step and one chunk can be read
-    elementwise: int = 27  # from start to where a row of one word can be read
+    spmm: int = 10  # from start to where a row can be read, beside the array's schedule
+    elementwise: int = 27  # from start to where a row of one piece can be read
     done: int = 1  # from where the last row can be read to the end of the command
 
 
@@ -123,6 +127,13 @@ class CoreTiming:
         counts = np.broadcast_to(columns, (n_rows, self.sizes.n_banks))
         return self._product(counts, words_for(n_in, self.sizes.n_lanes) + has_bias, begin, available)
 
+    def weighted_sum(self, n_rows, n_in, n_keys, begin=0, available=None):
+        """Probabilities of n_keys keys times columns of n_in elements."""
+        sizes = self.sizes
+        columns = np.bincount(np.arange(n_in) % sizes.n_banks, minlength=sizes.n_banks)
+        counts = np.broadcast_to(columns, (n_rows, sizes.n_banks))
+        return self._product(counts, sizes.slots_of(n_keys) * sizes.column_beats, begin, available)
+
     def project(self, n_rows, n_in, n_out, has_bias=False, begin=0):
         """Keys or values of n_rows tokens, all complete at the same time."""
         sizes, banks = self.sizes, self.sizes.n_banks
@@ -147,12 +158,21 @@ class CoreTiming:
 
     def spmm(self, bits, n_in, begin=0, available=None):
         """Probabilities under ``bits`` times value rows of n_in elements."""
-        work = row_steps(bits) * words_for(n_in, self.sizes.simd_lanes)
-        return self._vector(work, begin, available, self.latencies.spmm)
+        counts = np.asarray(bits)
+        counts = counts.sum(axis=2) if counts.ndim == 3 else counts
+        passes = words_for(n_in, self.sizes.simd_lanes)
+        array = SpmmArrayParameters(**spmm_array_of(self.sizes))
+        early = None if available is None else np.maximum(np.asarray(available) - begin, 0)
+        results = schedule_spmm(counts, passes, array, early).result[passes - 1 :: passes]
+        work = np.maximum(counts, 1).sum(axis=0).max(initial=0) * passes
+        return self._times(begin, begin + results + self.latencies.spmm, work)
 
-    def elementwise(self, n_rows, n_in, n_operands=1, begin=0, available=None):
+    def elementwise(self, n_rows, n_in, n_operands=1, begin=0, available=None, is_function=False):
         """ELEMENTWISE on rows of n_in elements."""
-        work = np.full(n_rows, words_for(n_in, self.sizes.row_word) * n_operands)
+        sizes = self.sizes
+        words, pieces = words_for(n_in, sizes.row_word), sizes.row_word // sizes.n_vector_lanes
+        passes = words_for(sizes.n_vector_lanes, sizes.n_special_lanes) if is_function else 1
+        work = np.full(n_rows, words * max(n_operands, pieces * passes))
         return self._vector(work, begin, available, self.latencies.elementwise)
 
     def of(self, command, bits=None, begin=0, available=None):
@@ -174,9 +194,12 @@ class CoreTiming:
                 return self.matmul(n_rows, n_in, n_out, bias, begin, available)
             case Opcode.PROJECT:
                 return self.project(n_rows, n_in, n_out, bias, begin)
+            case Opcode.WEIGHTED_SUM:
+                return self.weighted_sum(n_rows, n_in, n_out, begin, available)
         if not form.is_rowwise:
             raise ValueError(f"there is no cycle model of {form.name}")
-        return self.elementwise(n_rows, n_in, len(form.reads), begin, available)
+        is_function = VectorOp(command.function) in FUNCTION_OPS if form.opcode == Opcode.ELEMENTWISE else False
+        return self.elementwise(n_rows, n_in, len(form.reads), begin, available, is_function)
 
     def head(self, bits, n_in, n_out=None, makes_mask=False):
         """SDDMM, SOFTMAX and SPMM of an attention head under ``bits``, chained row by row; with ``n_out`` also the

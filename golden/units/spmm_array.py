@@ -66,8 +66,11 @@ class Schedule:
         return int(self.result[-1]) + 1 if len(self.result) else 0
 
 
-def schedule(counts, n_passes, p):
-    """The :class:`Schedule` of ``[rows, engines]`` counts of set bits on an array with the parameters ``p``."""
+def schedule(counts, n_passes, p, available=None):
+    """The :class:`Schedule` of ``[rows, engines]`` counts of set bits on an array with the parameters ``p``.
+
+    ``available`` [rows] are the clocks in which the bitmaps come at the earliest, by default 0.
+    """
     counts = np.asarray(counts, np.int64)
     n_engines, depth = counts.shape[1], p.queue_depth
     accepted, begins, issues, took = [], [], [], []
@@ -76,7 +79,8 @@ def schedule(counts, n_passes, p):
     for row, count in enumerate(counts):
         # A place in the queue of bitmaps is free one clock after its row's last pass began.
         room = begins[row - p.bitmap_depth].max() + 1 if row >= p.bitmap_depth else 0
-        accepted.append(max(accepted[-1] + 1 if row else 0, room))
+        here = 0 if available is None else int(available[row])
+        accepted.append(max(accepted[-1] + 1 if row else 0, room, here))
         for _ in range(n_passes):
             begin = np.maximum(accepted[row] + _QUEUE_LATENCY, moved)
             first_move = np.maximum(begin + 1, issued)

@@ -14,6 +14,20 @@ SEED = int(os.environ.get("SEED", "1"))
 POINTS = {
     "tiny": (PRESETS["tiny"]["core"], 270),
     "small": (PRESETS["small"]["core"], 110),
+    "odd-lanes": (
+        {
+            "n_lanes": 9,
+            "simd_lanes": 3,
+            "max_tokens": 50,
+            "max_head_dim": 20,
+            "max_dim": 40,
+            "pmem_depth": 64,
+            "mask_depth": 20,
+            "vector_lanes": 6,
+            "special_lanes": 1,
+        },
+        110,
+    ),
     "few-banks-many-lanes": (
         {
             "n_banks": 2,

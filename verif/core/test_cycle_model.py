@@ -9,10 +9,12 @@ from golden.spec.sizes import CoreSizes
 from golden.timing.cycle_model import CoreTiming, Latencies, row_steps
 from golden.units.hash_bank_mapper import BankMap, bank_counts, sddmm_cycles
 from hw.top.array.controller import ArrayController
+from hw.top.engines.controller import EnginesController
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
 from verif.bench import datasets
 from verif.core.array_bench import ArrayProgram
+from verif.core.engines_bench import EnginesProgram
 from verif.core.path_bench import run_path
 from verif.core.softmax_bench import SoftmaxProgram
 from verif.core.vector_bench import VectorProgram
@@ -35,10 +37,13 @@ def test_work_is_the_fullest_bank():
     timing = CoreTiming(EDGE, NO_LATENCY)
     assert row_steps(bits).tolist() == [max(1, row.max()) for row in counts]
     assert timing.sddmm(bits, 20).work == 2 * counts.sum(axis=0).max()
-    assert timing.spmm(bits, 20).work == 2 * row_steps(bits).sum() == timing.spmm(bits, 20).cycles + 1
+    terms = 2 * np.maximum(counts, 1).sum(axis=0).max()
+    assert timing.spmm(bits, 20).work == terms <= timing.spmm(bits, 20).cycles <= 2 * row_steps(bits).sum() + 40
     assert timing.softmax(bits).work == row_steps(bits).sum()
     assert timing.matmul(40, 30, 33, has_bias=True).work == 40 * 3 * 3
-    assert timing.elementwise(40, 33).work == 80 and timing.elementwise(40, 33, 2).work == 160
+    assert timing.elementwise(40, 33).work == 40 * 2 * 4 == timing.elementwise(40, 33, 2).work
+    assert timing.elementwise(40, 33, is_function=True).work == 40 * 2 * 8
+    assert timing.weighted_sum(40, 33, 256).work == 40 * 3 * 16
     assert timing.project(40, 30, 33, has_bias=True).work == 40 * 3 * 3
 
 
@@ -68,7 +73,8 @@ def test_no_rows_and_one():
         assert (times.cycles, times.work, len(times.rows_done)) == (timing.latencies.done, 0, 0)
     one = np.zeros((1, 16, 16), bool)
     assert timing.softmax(one).rows_done.tolist() == [timing.latencies.softmax]
-    assert timing.spmm(one, 16).rows_done.tolist() == [timing.latencies.spmm]
+    alone = timing.spmm(one, 16).rows_done[0]
+    assert timing.latencies.spmm < alone < timing.latencies.spmm + 60
 
 
 def test_real_heads():
@@ -88,7 +94,9 @@ def test_real_heads():
             f"{1 - mask.mean():.0%} sparse: {head['spmm'].end} clocks, longest unit {longest}, "
             f"dense {dense['spmm'].end}, the dense product of the outputs ends at {head['matmul'].end}"
         )
-        assert longest <= head["spmm"].end <= 1.1 * longest + 150
+        # No slower than engines that work on the same row all the time.
+        lockstep = 2 * int(row_steps(bits).sum())
+        assert longest <= head["spmm"].end <= 1.1 * max(longest, lockstep) + 150
 
 
 def test_commands_without_a_model():
@@ -132,43 +140,49 @@ def test_softmax_row_by_row(parameters):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"max_tokens": 32, "omem_depth": 400, "imem_depth": 400, "max_head_dim": 16},
-        {"n_banks": 8, "n_lanes": 2, "simd_lanes": 2, "max_tokens": 24, "max_head_dim": 5},
+        {"max_tokens": 32, "imem_depth": 400, "vector_lanes": 4, "special_lanes": 1},
+        {"n_banks": 8, "n_lanes": 2, "simd_lanes": 2, "max_tokens": 24, "vector_lanes": 8},
     ],
     ids=str,
 )
 def test_vector_unit_row_by_row(parameters):
-    """SPMM and ELEMENTWISE on the vector path's Verilog."""
+    """ELEMENTWISE on the vector path's Verilog."""
     core = CoreSizes(**parameters)
     block = VectorController.for_core(core)
     program = VectorProgram(core, 1)
-    common = {"n_rows": 20, "gated": False, "beside": False}
-    sizes = core
-    head, dim = block.max_head_dim, block.max_dim
-    spmm = [
-        program.spmm(density=density, n_in=n_in, n_keys=block.max_tokens, **common)
-        for density in (0, 0.05, 1)
-        for n_in in (1, head)
-    ]
-    lanes = [
-        program.elementwise(function=function, n_in=n_in, **common)
+    runs = [
+        program.elementwise(function=function, n_in=n_in, n_rows=20, gated=False)
         for function in (Elementwise.SUB, Elementwise.EXP)
-        for n_in in (1, dim)
+        for n_in in (1, core.max_dim)
     ]
-    found = run_path(block, "verif.core.vector_bench", spmm + lanes, seed=1)
+    found = run_path(block, "verif.core.vector_bench", runs, seed=1)
     assert not found["messages"], found["messages"]
-    timing = CoreTiming(sizes, Latencies(spmm=block.latency + 1, elementwise=block.latency - 1))
-    slots = sizes.slots_of(block.max_tokens)
-    for run, result in zip(spmm + lanes, found["runs"], strict=True):
-        command = run["command"]
-        bits = np.broadcast_to(run.get("density", 1) == 1, (20, sizes.n_banks, slots))
-        if 0 < run.get("density", 1) < 1:
-            # Which row has how many steps is the run's secret; all of them together must fit.
-            assert result["clocks"] == timing.latencies.spmm + run["n_steps"] - 1
-            continue
-        times = timing.of(Command(**command), bits)
-        assert result["row_done"] == times.rows_done.tolist(), run["name"]
-        assert result["clocks"] + timing.latencies.done == times.cycles
+    timing = CoreTiming(core, Latencies(elementwise=block.latency))
+    for run, result in zip(runs, found["runs"], strict=True):
+        times = timing.of(Command(**run["command"]))
+        assert np.abs(np.array(result["row_done"]) - times.rows_done).max() <= 3, run["name"]
+        assert abs(result["clocks"] + timing.latencies.done - times.cycles) <= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [{"max_tokens": 32}, {"n_banks": 8, "simd_lanes": 2, "max_tokens": 24}], ids=str)
+def test_engines_row_by_row(parameters):
+    """SPMM on the engines' Verilog."""
+    core = CoreSizes(**parameters)
+    block = EnginesController.for_core(core)
+    program = EnginesProgram(core, 1)
+    runs = [
+        program.spmm(density=density, n_in=n_in, n_keys=core.max_tokens, n_rows=20, gated=False, beside=False)
+        for density in (0, 0.05, 0.4, 1)
+        for n_in in (1, core.max_head_dim)
+    ]
+    found = run_path(block, "verif.core.engines_bench", runs, seed=1)
+    assert not found["messages"], found["messages"]
+    timing = CoreTiming(core)
+    for run, result in zip(runs, found["runs"], strict=True):
+        times = timing.of(Command(**run["command"]), np.array(run["counts"]))
+        assert np.abs(np.array(result["row_done"]) - times.rows_done).max() <= 2, run["name"]
+        assert abs(result["clocks"] + timing.latencies.done - times.cycles) <= 2
 
 
 @pytest.mark.slow

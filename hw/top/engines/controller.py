@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS
-from golden.spec.sizes import words_for
+from golden.spec.sizes import spmm_array_of, words_for
 from hw.lib.division import quotient, remainder
 from hw.lib.stream import StreamQueue
 from hw.top.interfaces import ArbitratedBankReadPort, UnitControl, bank_write, imem_write, mask_read, value_write
@@ -49,15 +49,7 @@ class EnginesController(CorePart):
     }
 
     def prepare(self):
-        p = self.parameters
-        self._array = SpmmArray(
-            n_engines=p.n_banks,
-            n_lanes=p.simd_lanes,
-            n_slots=p.key_slots,
-            bank_depth=p.vmem_depth,
-            probability_depth=1 << (p.omem_depth - 1).bit_length(),
-            max_passes=words_for(p.max_head_dim, p.simd_lanes),
-        )
+        self._array = SpmmArray(**spmm_array_of(self.parameters))
 
     @staticmethod
     def members(p):

@@ -122,7 +122,7 @@ def _draw(path, head, sizes, phases, results, session, numbers):
     for name, count in counts.items():
         number = numbers[phases.counters[name].command]
         first, end = session.ends[number - 1] + 1, session.ends[number] + 1
-        busy = np.flatnonzero(session.busy[first:end, :3].any(axis=1))
+        busy = np.flatnonzero(session.busy[first:end, :4].any(axis=1))
         cycles, transfers = count["cycles"], phases.transfers[name]
         shown[name] = {
             "span": (first + busy[0], first + busy[-1] + 1),

@@ -5,12 +5,13 @@ import numpy as np
 from matplotlib import pyplot
 
 from golden.core.hash_format import mask_to_bitmap
+from golden.spec.commands import Unit
 from golden.units.hash_bank_mapper import BankMap
 from verif.core.demo.program import MULTIPLIER
 
 matplotlib.use("Agg")
 
-UNITS = ("dot-product units", "softmax", "SIMD engines")
+UNITS = {"dot-product units": Unit.ARRAY, "softmax": Unit.SOFTMAX, "engines": Unit.ENGINES}
 COLOURS = ("#1b6ca8", "#d1793b", "#3f8f5b")
 TRANSFERS = "#999999"
 
@@ -52,11 +53,11 @@ def _bank_loads(axis, sizes, mask):
 def _timeline(axis, session, phase):
     """When each unit worked, with its utilisation inside the bar, and loads and stores behind the commands."""
     first, end = phase["span"]
-    for unit, colour in enumerate(COLOURS):
+    for row, (unit, colour) in enumerate(zip(UNITS.values(), COLOURS, strict=True)):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], session.busy[first:end, unit].astype(np.int8), [0]])))
         bars = [(begin, stop - begin) for begin, stop in edges.reshape(-1, 2)]
-        axis.broken_barh(bars, (-unit - 0.4, 0.8), color=colour)
-        axis.text(0.01 * end, -unit, phase["busy"][unit], color="white", va="center", fontsize=9)
+        axis.broken_barh(bars, (-row - 0.4, 0.8), color=colour)
+        axis.text(0.01 * end, -row, phase["busy"][row], color="white", va="center", fontsize=9)
     axis.broken_barh([(end - first, phase["transfers"])], (-len(UNITS) - 0.4, 0.8), color=TRANSFERS)
     axis.text(end - first, -len(UNITS), f" {phase['transfers']:,}", va="center", fontsize=9)
     axis.set(yticks=[-row for row in range(len(UNITS) + 1)], yticklabels=[*UNITS, "loads and stores"])
