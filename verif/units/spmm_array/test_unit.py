@@ -82,16 +82,19 @@ def test_waits_name_their_cause(parameters):
     uneven = np.zeros_like(bitmap)
     uneven[..., 0] = True
     uneven[:, 1] = True
-    runs = [{"bitmap": pack_bitmaps(each), "passes": 2} for each in (bitmap, uneven)]
+    short = np.zeros_like(bitmap)
+    short[..., 0] = True
+    cases = (bitmap, uneven, short)
+    runs = [{"bitmap": pack_bitmaps(each), "passes": 2} for each in cases]
     plain = watch_passes(block, runs)
     stalled = watch_passes(block, runs, stall="bursty")
     refused = watch_passes(block, runs, refusals="random")
-    for case, each in enumerate((bitmap, uneven)):
+    for case, each in enumerate(cases):
         for found in (plain, stalled, refused):
             check_run(p, each, 2, found[case])
     found = activity_of(p, plain[1])
     assert found["waits_for_engines"][:, 0].any() and not found["waits_for_engines"][:, 1].any()
-    assert activity_of(p, stalled[0])["waits_for_result"].any()
+    assert activity_of(p, stalled[2])["waits_for_result"].any()
     assert activity_of(p, refused[0])["waits_for_probability"].any(axis=0).all()
     assert not activity_of(p, stalled[0])["waits_for_probability"].any()
 
