@@ -16,6 +16,7 @@ __all__ = [
     "DerivedSizes",
     "HeadDim",
     "ImemDepth",
+    "InFlight",
     "ImemWord",
     "KeyMask",
     "Lanes",
@@ -288,6 +289,11 @@ class MaskDepth(PartSizes):
 
 
 @dataclass(frozen=True, kw_only=True)
+class InFlight(PartSizes):
+    in_flight: int = integer(8, low=2, high=16, doc="commands that may have been taken and not be done")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Latent(PartSizes):
     latent_width: int = integer(8, low=1, high=MAX_SIDE, doc="columns of the latent that CTR compares")
     latent_height: int = integer(8, low=1, high=MAX_SIDE, doc="rows of that latent")
@@ -346,6 +352,7 @@ class CommandLimits(
 
 @dataclass(frozen=True, kw_only=True)
 class CoreSizes(
+    InFlight,
     Latent,
     MaskDepth,
     Masks,

@@ -1,11 +1,14 @@
 """Parts of the core: the loop over rows, the scan of their masks, the controller."""
 
 from amaranth.hdl import Array, Cat, Mux, Signal
-from hw.top.controller.chaining import ChainingChecker
 
 from golden.spec.commands import ErrorCode
+from golden.spec.operands import DEPTH
 from hw.top.controller.command_checker import CommandChecker
 from hw.top.controller.controller import Controller, Unit
+from hw.top.controller.footprint import BASES, bases_in, is_written_at
+from hw.top.controller.hazards import HazardChecker
+from hw.top.controller.scoreboard import Scoreboard
 from hw.top.rows.bitmap_scanner import BitmapScanner
 from hw.top.rows.row_sequencer import RowSequencer
 from verif.formal.properties import Property
@@ -40,6 +43,7 @@ def loops(c, block):
     for index, (entry, is_known) in enumerate(zip(entries, known, strict=False)):
         with m.If(token.write & (token.address == index)):
             m.d.sync += [entry.eq(token.row), is_known.eq(1)]
+    c.drive(block.first, 0)
     c.assume(
         ~(block.start & block.gated)
         | Cat(is_known | (index >= block.n_active) for index, is_known in enumerate(known)).all()
@@ -107,23 +111,104 @@ def walks(c, block):
     c.claim("no more than two clocks without a step", idle != 3)
 
 
-def controls(c, block):
-    """Starts, errors and the hand-over of rows, for any commands and units that take any time."""
+def schedules(c, block):
+    """Whatever commands wait for and follow: each unit has one command at a time, and each command ends once."""
     m = c.m
-    obey(c, block.commands)
+    obey(c, block.checked)
     busy, done, start = block.busy, block.done, block.start
+    c.assume(block.checked.payload.footprint.unit < len(Unit), in_reset=True)
     c.assume((done & ~busy) == 0)
+    # A unit can be done from the clock on in which it has its command.
+    begun = Signal(len(Unit))
+    c.assume((done & ~begun & ~start) == 0)
+    m.d.sync += begun.eq((begun | start) & ~done)
     for unit in Unit:
         name = unit.name.lower()
-        works = c.register(busy[unit], f"{name}_worked")
+        works = c.register(begun[unit], f"{name}_worked")
         command = block.command[unit].as_value()
         same = command == c.register(command, f"{name}_command_before")
-        c.claim(f"{name}: starts only when it is free, and is busy then", ~start[unit] | (~works & busy[unit]))
-        c.claim(f"{name}: its command stays until it is done", ~(works & busy[unit]) | same)
+        c.claim(f"{name}: starts only when it is free, and is busy then", ~start[unit] | (~begun[unit] & busy[unit]))
         ended = c.register(done[unit], f"{name}_ended")
-        c.claim(f"{name}: busy until it is done", ~works | (busy[unit] == ~ended))
+        c.claim(f"{name}: its command stays until it is done", ~(works & begun[unit] & ~ended) | same | start[unit])
+        c.claim(
+            f"{name}: reads no row beyond its own, if it follows none",
+            ~begun[unit] | (block.limit[unit] == block.n_active[unit]) | Cat(busy[other] for other in Unit).any(),
+        )
         c.cover(f"{name}: starts", start[unit])
+    # As many commands end as are taken.
+    taken = moves(block.checked)
+    left = Signal(range(block.in_flight + 2))
+    m.d.sync += left.eq(left + taken - block.completed.valid)
+    c.claim("no more commands are under way than there are entries", left <= block.in_flight)
+    c.claim("a command that is reported was taken", ~block.completed.valid | (left != 0))
+    c.claim("empty when all are done", ~block.is_empty | (busy == 0))
+    c.cover("all entries are taken", left == block.in_flight)
+    # No deadlock: units that end at once never keep a command waiting.
+    waits = Signal(range(16))
+    idle = (busy == 0) & (left != 0)
+    m.d.sync += waits.eq(Mux(idle, waits + (waits != 15), 0))
+    c.claim("with no unit at work, a command starts or is reported within a few clocks", waits < 6)
 
+
+def conflicts(c, block):
+    """Word by word: two commands that touch a word, which one of them writes, wait or follow each other."""
+    later, earlier = block.later, block.earlier
+    word = c.free(17, "word")
+
+    def touches(footprint, base, memory):
+        place = footprint.places[base]
+        return place.memory[memory] & (place.first <= word) & (word < place.end)
+
+    meets = {}
+    for memory in DEPTH:
+        for one in BASES:
+            for other in BASES:
+                if memory in bases_in(one) and memory in bases_in(other):
+                    written = later.places[one].is_written | earlier.places[other].is_written
+                    both = touches(later, one, memory) & touches(earlier, other, memory) & written
+                    meets[one, other] = meets.get((one, other), 0) | both
+    # Where reading never becomes writing, as the command table has it, the bits say so.
+    for footprint in (later, earlier):
+        for base in BASES:
+            for memory in bases_in(base):
+                kinds = is_written_at(base, memory)
+                if len(kinds) == 1:
+                    bit = footprint.places[base].is_written
+                    c.assume(~footprint.places[base].memory[memory] | (bit if True in kinds else ~bit))
+    handed = {("source", "destination")}
+    in_place = {("destination", "destination"), ("destination", "source")}
+    for pair, meet in meets.items():
+        name = f"{pair[0]} and an earlier {pair[1]}"
+        c.claim(f"{name}: wait or follow", ~meet | block.waits | block.follows)
+        if pair not in handed | in_place:
+            c.claim(f"{name}: wait", ~meet | block.waits)
+        elif pair in in_place:
+            c.claim(f"{name}: wait, if not in place", ~meet | block.waits | later.is_in_place)
+    rows = (later.n_rows == earlier.n_rows) & (later.is_gated == earlier.is_gated)
+    c.claim("follows only in the same rows", ~block.follows | rows)
+    c.claim(
+        "follows at the same place", ~block.follows | (later.places.source.first == earlier.places.destination.first)
+    )
+    c.claim("waits or follows, not both", ~(block.waits & block.follows))
+    row = c.free(len(later.rows.first), "row")
+    common = (later.rows.first <= row) & (row < later.rows.end) & (earlier.rows.first <= row) & (row < earlier.rows.end)
+    for one, other in (("read", "written"), ("written", "read"), ("written", "written")):
+        masks = later[f"mask_{one}"], earlier[f"mask_{other}"]
+        same = masks[0].is_used & masks[1].is_used & (masks[0].number == masks[1].number)
+        c.claim(f"mask {one} and {other}: wait", ~(same & common) | block.waits)
+        c.claim(
+            f"mass {one} and {other}: wait", ~(later[f"mass_{one}"] & earlier[f"mass_{other}"] & common) | block.waits
+        )
+        tokens = later[f"tokens_{one}"] & earlier[f"tokens_{other}"]
+        c.claim(f"token list {one} and {other}: wait", ~tokens | block.waits)
+    c.cover("follows", block.follows)
+    c.cover("neither", ~block.follows & ~block.waits)
+
+
+def controls(c, block):
+    """Errors, for any commands and units that take any time."""
+    obey(c, block.commands)
+    c.assume((block.done & ~block.busy) == 0)
     error, number = block.error, block.error_command
     executes = c.register(block.executes, "executed")
     error_before, number_before = c.register(error, "error_before"), c.register(number, "number_before")
@@ -131,30 +216,8 @@ def controls(c, block):
         "an error stays until a command that is carried out all the same",
         (error_before == 0) | executes | ((error == error_before) & (number == number_before)),
     )
-    c.claim("after an error no unit starts", (error == 0) | (start == 0))
-    # The unit that started last, and the one that each unit follows.
-    last = Signal(range(len(Unit)))
-    for unit in Unit:
-        with m.If(start[unit]):
-            m.d.sync += last.eq(unit)
-    for unit in Unit:
-        name = unit.name.lower()
-        follows, leader = Signal(name=f"{name}_follows"), Signal(range(len(Unit)), name=f"{name}_leader")
-        rows = Array(block.rows_done)[Mux(start[unit], last, leader)]
-        now = start[unit] & (last != unit) & busy.bit_select(last, 1)
-        with m.If(now):
-            m.d.sync += [follows.eq(~done.bit_select(last, 1)), leader.eq(last)]
-        with m.Elif(done.bit_select(leader, 1) | start[unit]):
-            m.d.sync += follows.eq(0)
-        waits = Mux(start[unit], now, follows)
-        c.claim(
-            f"{name}: reads no row that the command before has not done",
-            ~(waits & busy[unit]) | (block.limit[unit] <= rows),
-        )
-        c.claim(
-            f"{name}: reads no row beyond its own", ~busy[unit] | waits | (block.limit[unit] == block.n_active[unit])
-        )
-        c.cover(f"{name}: follows another unit", follows & busy[unit])
+    c.cover("an error", error != 0)
+    c.cover("it is cleared", (error_before != 0) & (error == 0))
 
 
 def answers(c, block):
@@ -163,7 +226,7 @@ def answers(c, block):
     obey(c, block.commands)
     c.assume((block.done & ~busy) == 0)
     # No deadlock: units that are done never keep a command waiting.
-    longest = CommandChecker.for_core(block.parameters).latency + 3
+    longest = CommandChecker.for_core(block.parameters).latency + 12
     waits = Signal(range(longest + 2))
     m.d.sync += waits.eq(Mux(block.commands.ready | (busy != 0), 0, waits + (waits <= longest)))
     c.claim(f"with no unit at work, the next command is taken within {longest} clocks", waits < longest)
@@ -180,10 +243,11 @@ SMALLEST = {
     "max_tokens": 2,
     "max_head_dim": 1,
     "max_dim": 2,
-    "imem_depth": 4,
+    "imem_depth": 6,
     "wmem_depth": 4,
     "vmem_depth": 4,
     "omem_depth": 4,
+    "in_flight": 2,
 }
 
 PROPERTIES = [
@@ -207,11 +271,29 @@ PROPERTIES = [
     ),
     Property(
         "core",
-        "controller: one command a unit, errors stick, no row is read before its writer has done it",
+        "hazards: commands that touch a word which one of them writes wait, or follow row by row",
+        HazardChecker,
+        [{"max_tokens": 5, "n_masks": 2}],
+        conflicts,
+        engine="sat",
+    ),
+    Property(
+        "core",
+        "scoreboard, whatever waits for what: one command a unit, each ends once, no deadlock",
+        Scoreboard,
+        [{"max_tokens": 2, "n_masks": 1, "in_flight": 2}, {"max_tokens": 2, "n_masks": 1, "in_flight": 3}],
+        schedules,
+        engine="bmc",
+        depth=16,
+        free=(HazardChecker,),
+    ),
+    Property(
+        "core",
+        "controller: errors stick until a command is carried out",
         Controller,
         [SMALLEST],
         controls,
-        free=(ChainingChecker, CommandChecker),
+        free=(Scoreboard, CommandChecker),
     ),
     Property(
         "core",
@@ -219,6 +301,8 @@ PROPERTIES = [
         Controller,
         [SMALLEST],
         answers,
-        reach=40,
+        engine="bmc",
+        depth=44,
+        reach=44,
     ),
 ]

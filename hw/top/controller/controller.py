@@ -1,5 +1,7 @@
 """Controller: checks commands in order and hands them to the scoreboard, which starts them."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
@@ -11,9 +13,14 @@ from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.command_checker import CommandChecker, checked_state
 from hw.top.controller.command_decoder import CommandDecoder
 from hw.top.controller.scoreboard import Scoreboard
-from hw.top.parameters import CommandLimits, CorePart
+from hw.top.parameters import CommandLimits, CorePart, InFlight
 
 __all__ = ["Controller", "Unit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControllerParameters(InFlight, CommandLimits):
+    pass
 
 
 class Controller(CorePart):
@@ -26,7 +33,7 @@ class Controller(CorePart):
     waits until the list is complete.
     """
 
-    Parameters = CommandLimits
+    Parameters = ControllerParameters
     members_doc = {
         "commands": "what to do, in order",
         "start": "start of a unit's command, one bit a unit",

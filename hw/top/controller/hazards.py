@@ -29,8 +29,8 @@ def _conflicting(later, earlier):
 class HazardChecker(CorePart):
     """Compares what two commands touch; combinational.
 
-    ``waits``: both touch a word (of a memory, a mask, the retained mass, the token list) that one of them writes, or
-    they need the same unit. ``follows``: the later one takes the rows that the earlier one hands over, as the command
+    ``waits``: both touch a word (of a memory, a mask, the retained mass, the token list) that one of them writes.
+    ``follows``: the later one takes the rows that the earlier one hands over, as the command
     table has it, and there is no other reason to wait: row k can be read when the earlier command has done k + 1 rows.
     A result that replaces the rows that are taken (in place) is no reason to wait, for they were handed over before.
     """
@@ -70,11 +70,7 @@ class HazardChecker(CorePart):
         }
         others = any_term(found & ~excused.get(pair, 0) for pair, found in conflicts.items()) | self._others(m)
         must_wait = Signal()
-        m.d.comb += [
-            must_wait.eq(others | (later.unit == earlier.unit)),
-            self.follows.eq(takes & ~must_wait),
-            self.waits.eq(must_wait),
-        ]
+        m.d.comb += [must_wait.eq(others), self.follows.eq(takes & ~must_wait), self.waits.eq(must_wait)]
         return m
 
     def _meet(self, m, later_base, earlier_base):

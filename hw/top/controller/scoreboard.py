@@ -12,16 +12,13 @@ from hw.top.command_layout import COMMAND_LAYOUT
 from hw.top.controller.command_decoder import any_term
 from hw.top.controller.footprint import footprint_layout
 from hw.top.controller.hazards import HazardChecker, HazardParameters
-from hw.top.parameters import CorePart
+from hw.top.parameters import CorePart, InFlight
 
-__all__ = ["IN_FLIGHT", "Scoreboard", "ScoreboardParameters", "pending_command"]
-
-IN_FLIGHT = 8
-"""Commands that may have been taken and not be done."""
+__all__ = ["Scoreboard", "ScoreboardParameters", "pending_command"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreboardParameters(HazardParameters):
+class ScoreboardParameters(InFlight, HazardParameters):
     pass
 
 
@@ -35,10 +32,11 @@ def pending_command(p):
 class Scoreboard(CorePart):
     """Starts each command when nothing that it touches belongs to an earlier one that is not done.
 
-    A command gets one of IN_FLIGHT entries. When it comes it is compared with all entries that are not done
-    (:class:`~hw.top.controller.hazards.HazardChecker`): for some it waits, and one of them it may follow row by row.
-    It starts when it waits for none and the one that it follows, if any, has started; so commands of one unit start in
-    order, and those of different units in any order. An entry waits for older ones only: the oldest waits for none.
+    A command gets one of in_flight entries. When it comes it is compared with all entries that are not done
+    (:class:`~hw.top.controller.hazards.HazardChecker`): for some it waits, as for those of its own unit, and one of
+    them it may follow row by row. It starts when it waits for none and the one that it follows, if any, has started; so
+    commands of one unit start in order, and those of different units in any order. An entry waits for older ones only:
+    the oldest waits for none.
 
     A unit has one command at a time, which stays on its output from ``start`` until ``done``. It may read row k when
     ``limit`` > k: the rows that the command it follows has done, or all of them.
@@ -93,22 +91,22 @@ class Scoreboard(CorePart):
         return m
 
     def _make_entries(self):
-        p, entries = self.parameters, range(IN_FLIGHT)
+        p, entries = self.parameters, range(self.in_flight)
         self._is_live = [Signal(name=f"is_live_{e}") for e in entries]  # taken, not done
         self._has_started = [Signal(name=f"has_started_{e}") for e in entries]
         self._is_reported = [Signal(name=f"is_reported_{e}", init=1) for e in entries]
         self._footprints = [Signal(footprint_layout(p), name=f"footprint_{e}", reset_less=True) for e in entries]
         self._numbers = [Signal(32, name=f"number_{e}", reset_less=True) for e in entries]
         self._n_active = [Signal(range(p.max_tokens + 1), name=f"n_active_{e}", reset_less=True) for e in entries]
-        self._waits = [Signal(IN_FLIGHT, name=f"waits_{e}") for e in entries]
-        self._follows = [Signal(IN_FLIGHT, name=f"follows_{e}") for e in entries]
-        self._current = [Signal(range(IN_FLIGHT), name=f"current_{unit.name.lower()}") for unit in Unit]
+        self._waits = [Signal(self.in_flight, name=f"waits_{e}") for e in entries]
+        self._follows = [Signal(self.in_flight, name=f"follows_{e}") for e in entries]
+        self._current = [Signal(range(self.in_flight), name=f"current_{unit.name.lower()}") for unit in Unit]
         self._busy = [Signal(name=f"{unit.name.lower()}_is_busy") for unit in Unit]
-        self._ends = Signal(IN_FLIGHT, name="ends")  # entries whose command is done in this clock
+        self._ends = Signal(self.in_flight, name="ends")  # entries whose command is done in this clock
 
     def _finish(self, m):
         """Entries that end; each is reported in a clock of its own."""
-        for entry in range(IN_FLIGHT):
+        for entry in range(self.in_flight):
             m.d.comb += self._ends[entry].eq(
                 Cat(
                     self.done[unit] & self._busy[unit] & (self._current[unit] == entry) & self._has_started[entry]
@@ -123,15 +121,15 @@ class Scoreboard(CorePart):
         for unit in Unit:
             with m.If(self.done[unit]):
                 m.d.sync += self._busy[unit].eq(0)
-        reported = Signal(IN_FLIGHT, name="reported")
-        for entry in reversed(range(IN_FLIGHT)):
+        reported = Signal(self.in_flight, name="reported")
+        for entry in reversed(range(self.in_flight)):
             with m.If(~self._is_live[entry] & ~self._is_reported[entry]):
                 m.d.comb += [
                     reported.eq(1 << entry),
                     self.completed.valid.eq(1),
                     self.completed.number.eq(self._numbers[entry]),
                 ]
-        for entry in range(IN_FLIGHT):
+        for entry in range(self.in_flight):
             with m.If(reported[entry]):
                 m.d.sync += self._is_reported[entry].eq(1)
         m.d.comb += [
@@ -148,13 +146,13 @@ class Scoreboard(CorePart):
         """Compare the next command with all entries, then give it a free one."""
         checked = self.checked.payload
         is_compared = Signal()
-        waits, follows = Signal(IN_FLIGHT, name="new_waits"), Signal(IN_FLIGHT, name="new_follows")
-        free, is_free = Signal(range(IN_FLIGHT), name="free_entry"), Signal()
-        for entry in reversed(range(IN_FLIGHT)):
+        waits, follows = Signal(self.in_flight, name="new_waits"), Signal(self.in_flight, name="new_follows")
+        free, is_free = Signal(range(self.in_flight), name="free_entry"), Signal()
+        for entry in reversed(range(self.in_flight)):
             with m.If(~self._is_live[entry] & self._is_reported[entry]):
                 m.d.comb += [free.eq(entry), is_free.eq(1)]
         must_wait, may_follow = [], []
-        for entry in range(IN_FLIGHT):
+        for entry in range(self.in_flight):
             m.submodules[f"hazard_{entry}"] = hazard = HazardChecker.for_core(self.parameters)
             m.d.comb += [
                 hazard.later.eq(checked.footprint),
@@ -162,13 +160,16 @@ class Scoreboard(CorePart):
                 hazard.is_ascending.eq(self.is_ascending),
             ]
             concerns = self._is_live[entry] & ~self._ends[entry]
-            must_wait.append(hazard.waits & concerns)
-            may_follow.append(hazard.follows & concerns)
+            same_unit = checked.footprint.unit == self._footprints[entry].unit
+            must_wait.append((hazard.waits | same_unit) & concerns)
+            may_follow.append(hazard.follows & ~same_unit & concerns)
         # Of commands that follow each other in place, the last one hands the rows over.
-        followed = Signal(IN_FLIGHT)
+        followed = Signal(self.in_flight)
         m.d.comb += [
             followed.eq(
-                any_term(each & may.replicate(IN_FLIGHT) for each, may in zip(self._follows, may_follow, strict=True))
+                any_term(
+                    each & may.replicate(self.in_flight) for each, may in zip(self._follows, may_follow, strict=True)
+                )
             ),
             self.checked.ready.eq(is_compared & is_free),
         ]
@@ -182,7 +183,7 @@ class Scoreboard(CorePart):
             m.d.sync += [waits.eq(waits & ~self._ends), follows.eq(follows & ~self._ends)]
         with m.If(self.checked.valid & self.checked.ready):
             m.d.sync += is_compared.eq(0)
-            for entry in range(IN_FLIGHT):
+            for entry in range(self.in_flight):
                 with m.If(free == entry):
                     m.d.sync += [
                         self._is_live[entry].eq(1),
@@ -194,7 +195,7 @@ class Scoreboard(CorePart):
                         self._waits[entry].eq(waits & ~self._ends),
                         self._follows[entry].eq(follows & ~self._ends),
                     ]
-        m.submodules.commands = self._commands = commands = MemoryBank(depth=IN_FLIGHT, width=COMMAND_LAYOUT.size)
+        m.submodules.commands = self._commands = commands = MemoryBank(depth=self.in_flight, width=COMMAND_LAYOUT.size)
         m.d.comb += [
             commands.write_enable.eq(self.checked.valid & self.checked.ready),
             commands.write_address.eq(free),
@@ -203,9 +204,9 @@ class Scoreboard(CorePart):
 
     def _choose(self, m):
         """An entry that can start, and whether there is one."""
-        chosen, begins = Signal(range(IN_FLIGHT), name="chosen"), Signal(name="begins")
+        chosen, begins = Signal(range(self.in_flight), name="chosen"), Signal(name="begins")
         started = Cat(*self._has_started)
-        for entry in reversed(range(IN_FLIGHT)):
+        for entry in reversed(range(self.in_flight)):
             can_start = Signal(name=f"can_start_{entry}")
             m.d.comb += can_start.eq(
                 self._is_live[entry]
@@ -215,7 +216,7 @@ class Scoreboard(CorePart):
             )
             with m.If(can_start):
                 m.d.comb += [chosen.eq(entry), begins.eq(1)]
-        for entry in range(IN_FLIGHT):
+        for entry in range(self.in_flight):
             with m.If(begins & (chosen == entry)):
                 m.d.sync += self._has_started[entry].eq(1)
         m.d.comb += [self._commands.read_enable.eq(begins), self._commands.read_address.eq(chosen)]
@@ -223,18 +224,18 @@ class Scoreboard(CorePart):
 
     def _start(self, m, chosen, begins):
         """The command is read in the clock after it was chosen, and handed to its unit in the next one."""
-        entry, is_read = Signal(range(IN_FLIGHT), name="entry_read"), Signal(name="command_is_read")
+        entry, is_read = Signal(range(self.in_flight), name="entry_read"), Signal(name="command_is_read")
         m.d.sync += [entry.eq(chosen), is_read.eq(begins)]
         footprint = Array(self._footprints)
         unit_of_chosen, unit = Signal(range(len(Unit))), Signal(range(len(Unit)))
-        leader = Signal(IN_FLIGHT, name="leader")
+        leader = Signal(self.in_flight, name="leader")
         leading_unit = Signal(range(len(Unit)), name="leading_unit")
         m.d.comb += [
             unit_of_chosen.eq(footprint[chosen].unit),
             unit.eq(footprint[entry].unit),
             leader.eq(Array(self._follows)[entry] & ~self._ends),
         ]
-        for number in range(IN_FLIGHT):
+        for number in range(self.in_flight):
             with m.If(leader[number]):
                 m.d.comb += leading_unit.eq(self._footprints[number].unit)
         rows_done, done = Array(self.rows_done[index] for index in Unit), Array(self.done[index] for index in Unit)
