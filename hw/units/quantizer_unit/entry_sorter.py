@@ -130,7 +130,7 @@ class EntrySorter(Block):
                 m.d.sync += each.is_full.eq(0)
         for index, each in enumerate(handed):
             with m.If(finishes & (target == index)):
-                finest = Array(each.finest for each in counted)[source]
+                finest = Mux(source, counted[1].finest, counted[0].finest)
                 m.d.sync += [each.is_full.eq(1), each.count.eq(address + writes), each.finest.eq(finest)]
         m.d.sync += [source.eq(source ^ finishes), target.eq(target ^ finishes)]
         return memory, handed, depth
@@ -156,7 +156,7 @@ class EntrySorter(Block):
         m.d.sync += is_offered.eq(fetches | (is_offered & ~takes))
         with m.If(fetches):
             m.d.sync += [number.eq(Mux(ends, 0, number + 1)), is_last.eq(ends), is_empty.eq(count == 0)]
-            m.d.sync += finest.eq(Array(each.finest for each in handed)[source])
+            m.d.sync += finest.eq(Mux(source, handed[1].finest, handed[0].finest))
         for index, each in enumerate(handed):
             with m.If(ends & (source == index)):
                 m.d.sync += each.is_full.eq(0)

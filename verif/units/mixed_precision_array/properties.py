@@ -4,10 +4,11 @@ from amaranth.hdl import Cat, Const, Mux, Signal, signed
 
 from golden.spec.mixed_precision import GROUP, n_keys
 from hw.units.mixed_precision_array.element import ProcessingElement
+from hw.units.mixed_precision_array.output_lane import OutputLane
 from hw.units.mixed_precision_array.sequencer import GroupSequencer
 from hw.units.mixed_precision_array.unit import MixedPrecisionArray
 from verif.formal.properties import Property
-from verif.formal.streams import moves, obey, stable
+from verif.formal.streams import moves, obey
 
 
 def _drive_lanes(c, block, lanes):
@@ -105,7 +106,8 @@ def gives_results(c, block):
     m, p = c.m, block.parameters
     obey(c, block.group, block.previous)
     c.assume(block.group.payload.shift < n_keys(p.n_levels))
-    stable(c, result=block.result)
+    waited = c.register(block.result.valid & ~block.result.ready, "result_waited")
+    c.claim("a result waits until it is taken", ~waited | block.result.valid)
     beats = p.n_rows * p.n_columns // p.lanes
     ends = moves(block.group) & block.group.payload.last
     taken, given = moves(block.previous), moves(block.result)
@@ -163,6 +165,6 @@ PROPERTIES = [
             {"n_rows": 2, "n_columns": 2, "n_channels": 1, "n_levels": 2, "weight_depth": 1, "n_output_lanes": 1},
         ],
         gives_results,
-        free=(ProcessingElement,),
+        free=(ProcessingElement, OutputLane),
     ),
 ]
