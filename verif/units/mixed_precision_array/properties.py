@@ -165,6 +165,8 @@ PROPERTIES = [
             {"n_rows": 2, "n_columns": 2, "n_channels": 1, "n_levels": 2, "weight_depth": 1, "n_output_lanes": 1},
         ],
         gives_results,
+        engine="bmc",
+        depth=30,
         free=(ProcessingElement, OutputLane),
     ),
 ]

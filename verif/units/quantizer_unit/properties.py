@@ -149,7 +149,7 @@ PROPERTIES = [
         [{"n_channels": 1, "n_levels": 3, "channel_width": 1}, {"n_channels": 2, "n_levels": 2, "channel_width": 2}],
         sorts,
         engine="bmc",
-        depth=26,
+        depth=20,
         timeout=1800,
     ),
     Property(
