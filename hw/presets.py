@@ -106,7 +106,6 @@ def blocks_of(core):
             "max_beats": p.max_beats,
             "weight_depth": p.wmem_depth,
             "query_beats": p.query_beats,
-            "query_depth": p.query_depth,
             "run_ahead": p.run_ahead,
             "wide_score": p.pmem_depth > 0,
         },

@@ -25,7 +25,7 @@ _ENTRIES = (
     Entry("hash_bank_mapper", in_all=True),
     Entry("bitonic_sorter", in_all=True),
     Entry("dot_product_array"),
-    Entry("spmm_array", in_all=True),
+    Entry("spmm_array"),
     Entry("softmax_unit"),
     Entry("layer_norm_unit"),
     Entry("data_aligner"),

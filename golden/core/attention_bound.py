@@ -4,7 +4,7 @@ import numpy as np
 
 from golden.arith.softmax_tables import error_bound
 from golden.core.attention import attention_reference, scores_reference, softmax_reference
-from golden.spec.dot_product_unit import DEFAULT_ALIGN_WIDTH
+from golden.spec.dot_product_unit import DEFAULT_ALIGN_WIDTHS
 from golden.spec.softmax_unit import SCALE
 from golden.spec.vector_unit import AccumulatorParameters
 
@@ -33,7 +33,7 @@ def attention_bound(query, key, value, mask=None, factor=1.0):
     selected = np.ones((len(query), n_keys), bool) if mask is None else np.asarray(mask, bool)
     products = np.abs(query)[:, None] * np.abs(key)
     scores = scores_reference(query, key)
-    window = d * 2.0 ** (3 - DEFAULT_ALIGN_WIDTH) * products.max(axis=2)
+    window = d * 2.0 ** (3 - DEFAULT_ALIGN_WIDTHS["fp16"]) * products.max(axis=2)
     score_error = _HALF_ULP * np.abs(scores) + (_HALF_SUBNORMAL + window) / np.sqrt(d)
     scale_error = 2.0 ** -(SCALE.fraction_width + 1) * 2 * np.abs(scores)
     exponent = np.where(selected, score_error + scale_error, 0).max(axis=1, keepdims=True)

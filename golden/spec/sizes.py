@@ -49,6 +49,7 @@ def spmm_array_of(p):
         "bank_depth": p.vmem_depth,
         "probability_depth": 1 << (p.omem_depth - 1).bit_length(),
         "max_passes": words_for(p.max_head_dim, p.simd_lanes),
+        "run_ahead": 4,
         "reduction_clocks": 2 if p.n_banks >= 8 else 1,
     }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from golden.spec.commands import FIELDS, Command, Elementwise, ErrorCode, Memory, Opcode
+from golden.spec.commands import COMMAND_WIDTH, FIELDS, Command, Elementwise, ErrorCode, Memory, Opcode
 from golden.spec.counters import COUNTERS
 from hw.__main__ import main
 from hw.cli import command_documents
@@ -83,7 +83,7 @@ def test_header_in_a_compiled_program(compiler, standard, suffix, tmp_path, caps
         )
     ]
     assert lines[1] == "16 7 0 19"
-    assert lines[2:] == [f"{command.encode():064x} 0" for command in commands]
+    assert lines[2:] == [f"{command.encode():0{COMMAND_WIDTH // 4}x} 0" for command in commands]
     for command in commands:
         assert Command.decode(command.encode()) == command
 

@@ -43,6 +43,7 @@ MODES = {
     "token_selector": {"reference"},
     "hash_bank_mapper": {"multiplier", "direction"},
     "dot_product_unit": {"wide_score"},
+    "dot_product_array": {"query_depth"},
 }
 """Parameters that say how a block is used, in which the core asks for less than the block alone can do."""
 

@@ -56,4 +56,4 @@ def test_a_long_name_is_cut_and_stays_its_own():
     core = PRESETS["edge"]["core"]
     names = {make_block("core", None, core | {"channels": channels}).module_name for channels in (1, 2, 3)}
     assert len(names) == 3
-    assert all(len(name) <= MAX_NAME and name.startswith("core_16_16_16_256") for name in names)
+    assert all(len(name) <= MAX_NAME and name.startswith("core_16_16_16_") for name in names)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import ceil_log2
 
 from golden.spec.commands import FLAGS
@@ -123,7 +123,13 @@ class EnginesController(CorePart):
             array.value_base.eq(command.bank_address),
             array.value_stride.eq(n_slots),
         ]
-        connect(m, array.probability, flipped(self.probabilities))
+        reads = self.probabilities
+        m.d.comb += [
+            reads.enable.eq(array.probability_enable),
+            reads.address.eq(array.probability_address),
+            array.probability_ready.eq(reads.ready),
+            array.probability_word.eq(reads.word),
+        ]
         return places
 
     @property

@@ -10,7 +10,7 @@ from hw.lib.block import Block
 from hw.lib.memory import MemoryBank
 from hw.lib.pipeline import Pipeline
 from hw.lib.stream import StreamQueue
-from hw.units.spmm_array.factor import Factor
+from hw.units.spmm_array.factor import SpmmFactor
 from hw.units.spmm_array.lane import SpmmLane
 from hw.units.spmm_array.layouts import SpmmEngineParameters, left_layout, status_layout
 from hw.units.spmm_array.scanner import SpmmScanner
@@ -144,7 +144,7 @@ class SpmmEngine(Block):
         takes_part = pipe.control(scanner.issues & scanner.takes_part, name="takes_part_1")
         start = pipe.control(scanner.issues & scanner.first, name="start_1")
         ends = pipe.control(scanner.issues & scanner.last, name="ends_1")
-        m.submodules.left_factor = factor = Factor(format=self.format)
+        m.submodules.left_factor = factor = SpmmFactor(format=self.format)
         left, split = Signal(left_layout(p)), factor.factor
         significand = split.significand & takes_part.replicate(p.precision)
         m.d.comb += [

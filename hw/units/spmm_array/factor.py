@@ -9,10 +9,10 @@ from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.units.spmm_array.layouts import FactorParameters, factor_layout
 
-__all__ = ["Factor"]
+__all__ = ["SpmmFactor"]
 
 
-class Factor(Block):
+class SpmmFactor(Block):
     """A word of the format as ``significand * 2**exponent``, subnormals normalised. Combinational.
 
     Only a zero has the top bit of its significand clear. Exponent codes begin at 0, that of the format's smallest

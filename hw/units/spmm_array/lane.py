@@ -8,7 +8,7 @@ from hw.arith.compressor import Heap
 from hw.arith.shifter import LogShifter
 from hw.lib.block import Block
 from hw.lib.pipeline import Pipeline
-from hw.units.spmm_array.factor import Factor
+from hw.units.spmm_array.factor import SpmmFactor
 from hw.units.spmm_array.layouts import SpmmLaneParameters, left_layout, status_layout
 from hw.units.vector_unit.arithmetic import SPECIALS
 
@@ -49,7 +49,7 @@ class SpmmLane(Block):
     def circuit(self):
         m = Module()
         pipe = Pipeline(m, advance=Const(1, 1))
-        m.submodules.factor = factor = Factor(format=self.format)
+        m.submodules.factor = factor = SpmmFactor(format=self.format)
         m.d.comb += factor.word.eq(self.value)
         right = pipe.register(factor.factor, name="right_2")
         # No value may have been read before a pass without terms: its sign must not reach the sum, not even times 0.

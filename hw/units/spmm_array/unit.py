@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
-from amaranth.lib.wiring import In, Out, Signature
+from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from hw.arith.trees import tree_latency
@@ -36,7 +36,7 @@ class SpmmArray(Block):
       done, that is, while all results of its passes were taken.
     * ``passes``, ``value_base`` and ``value_stride`` may change only then.
     * ``bitmap``: one transfer a row, n_engines words of n_slots bits.
-    * ``probability``: reads of n_engines banks. A bank is read when its ``enable`` and its ``ready`` are set; its
+    * ``probability_*``: reads of n_engines banks. A bank is read when its ``enable`` and its ``ready`` are set; its
       ``word`` comes a clock later. An engine reads one probability for each set bit, in each pass again from the row's
       first one, one place after the other modulo probability_depth.
     * ``result``: one transfer a pass, in order: ``rounded``, ``single`` (with ``wide``), and ``last_of_row``.
@@ -70,11 +70,10 @@ class SpmmArray(Block):
         "value_stride": "words of the banks from a pass to the next one; as passes",
         "bitmap": "which columns the next row has",
         "bitmap.bitmap": "one word an engine, bit s for slot s",
-        "probability": "reads of the engines' probabilities",
-        "probability.enable": "engines that read",
-        "probability.address": "word to read, by engine",
-        "probability.ready": "engines whose read is accepted in this clock",
-        "probability.word": "the {format} numbers read last, by engine",
+        "probability_enable": "engines that read a probability",
+        "probability_address": "word to read, by engine",
+        "probability_ready": "engines whose read is accepted in this clock",
+        "probability_word": "the {format} numbers that were read in the clock before, by engine",
         "result": "rows of the product, n_lanes elements a pass",
         "result.rounded": "rounded to {format}",
         "result.single": "FP32",
@@ -95,12 +94,6 @@ class SpmmArray(Block):
         write = {"values": vector, "address": address, "engine": ceil_log2(p.n_engines)}
         write_lane = {"elements": column, "address": address, "lane": ceil_log2(p.n_lanes)}
         result = {"rounded": vector} | ({"single": data.ArrayLayout(32, p.n_lanes)} if p.wide else {})
-        reads = {
-            "enable": Out(p.n_engines),
-            "address": Out(data.ArrayLayout(p.probability_address_width, p.n_engines)),
-            "ready": In(p.n_engines),
-            "word": In(column),
-        }
         return {
             "write": In(stream.Signature(data.StructLayout(write))),
             "write_lane": In(stream.Signature(data.StructLayout(write_lane))),
@@ -110,7 +103,10 @@ class SpmmArray(Block):
             "value_base": In(address),
             "value_stride": In(address),
             "bitmap": In(stream.Signature(data.StructLayout({"bitmap": data.ArrayLayout(p.n_slots, p.n_engines)}))),
-            "probability": Out(Signature(reads)),
+            "probability_enable": Out(p.n_engines),
+            "probability_address": Out(data.ArrayLayout(p.probability_address_width, p.n_engines)),
+            "probability_ready": In(p.n_engines),
+            "probability_word": In(column),
             "result": Out(stream.Signature(data.StructLayout(result | {"last_of_row": 1}))),
             "activity": Out(data.StructLayout(dict.fromkeys(_ACTIVITY, p.n_engines))),
         }
@@ -137,10 +133,10 @@ class SpmmArray(Block):
             m.d.comb += [
                 engine.bitmap.payload.eq(self.bitmap.payload.bitmap[index]),
                 engine.bitmap.valid.eq(self.bitmap.valid & self.bitmap.ready),
-                self.probability.enable[index].eq(engine.probability_enable),
-                self.probability.address[index].eq(engine.probability_address),
-                engine.probability_ready.eq(self.probability.ready[index]),
-                engine.probability.eq(self.probability.word[index]),
+                self.probability_enable[index].eq(engine.probability_enable),
+                self.probability_address[index].eq(engine.probability_address),
+                engine.probability_ready.eq(self.probability_ready[index]),
+                engine.probability.eq(self.probability_word[index]),
             ]
         m.d.comb += self.bitmap.ready.eq(Cat(engine.bitmap.ready for engine in engines).all())
         self._write(m, engines)

@@ -24,6 +24,9 @@ class DotProductArrayBench(Bench):
         super().__init__(block, seed)
         self._words = DotProductUnitBench(DotProductUnit(**self.parameters.dot_product_unit()), seed)
         self._turn = 0
+        p = self.parameters
+        rows = min(p.n_places, p.query_depth // p.query_words) if p.query_depth else 0
+        self._ring = {"row_words": p.query_words, "max_rows": rows, "restart": 0} if rows else {}
         self._n_slots = min(self.parameters.n_slots, self.parameters.bank_depth)  # for more there is no room
 
     @property
@@ -86,7 +89,7 @@ class DotProductArrayBench(Bench):
             },
             {**{f"score_{index}": pack_scores(p, each) for index, each in enumerate(scores)}, "row_done": [0] * n_rows},
             bins,
-            {"weight_base": base, "weight_stride": stride},
+            {"weight_base": base, "weight_stride": stride, **self._ring},
             full_rate=("weight",),
             causes={},
             after={"query": before_rows, "mask": before_rows, "weight_lane": () if writes_at_once else ("weight",)},

@@ -32,14 +32,14 @@ class ProbabilityBanks:
         dut.start.value = int(self._starts)
         self._starts = False
         self._ready = [not stall.stalls() for stall in self._stall] if self._stall else [True] * self._n_engines
-        dut.probability__ready.value = sum(ready << engine for engine, ready in enumerate(self._ready))
+        dut.probability_ready.value = sum(ready << engine for engine, ready in enumerate(self._ready))
         value = 0
         for engine, each in enumerate(self._next):
             value |= each << engine * self._word_width
-        dut.probability__word.value = value
+        dut.probability_word.value = value
 
     def sample(self, cycle):
-        enable, address = word(self._dut.probability__enable), word(self._dut.probability__address)
+        enable, address = word(self._dut.probability_enable), word(self._dut.probability_address)
         self._next = [self._rng.getrandbits(self._word_width) for _ in range(self._n_engines)]
         for engine in range(self._n_engines):
             if self._words is not None and enable is not None and enable >> engine & self._ready[engine] & 1:
@@ -51,7 +51,7 @@ class ProbabilityBanks:
     def _address(self, engine, address):
         """An engine's address; those of others may be X."""
         if address is None:
-            text = str(self._dut.probability__address.value)
+            text = str(self._dut.probability_address.value)
             high = len(text) - engine * self._width
             return int(text[high - self._width : high], 2)
         return address >> engine * self._width & ((1 << self._width) - 1)
