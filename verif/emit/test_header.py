@@ -18,6 +18,7 @@ FURTHER = [
     ("token_selector", {"reference": "last", "bounds": 2}),
     ("hash_bank_mapper", {"multiplier": "runtime"}),
     ("bitonic_sorter", {"payload_width": 0}),
+    ("dot_product_array", {"query_depth": 10}),
     ("quantizer_unit", {"reconstruct": True}),
 ]
 CONFIGURATIONS = [(name, config, {}) for name in BLOCKS for config in PRESETS] + [

@@ -93,7 +93,7 @@ def _report(head, sizes, phases, results, wrong):
     lines = [
         f"One attention head, {n} tokens of {d} elements, on {sizes.n_banks} dot-product units of {sizes.n_lanes} "
         f"lanes and {sizes.n_banks} engines of {sizes.simd_lanes} lanes; theta = {head.theta:g}.",
-        "Clocks are those of the commands between loads and stores, which cannot overlap with them; the next column "
+        "Clocks are those of the commands between loads and stores, which are kept apart here; the next column "
         "adds a clock for each beat loaded and stored.",
         "",
         table(sizes, phases, results, found),

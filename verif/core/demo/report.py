@@ -49,7 +49,7 @@ def errors(head, phases, results):
 
 
 def table(sizes, phases, results, found):
-    """One row a phase. Loads and stores cannot overlap with other commands, so their beats, one a clock, are added."""
+    """One row a phase. The beats of loads and stores, one a clock, are added as if nothing overlapped."""
     rows, dense = [], {}
     for name in phases.counters:
         count = dict(zip(COUNTERS, map(int, results[name, "counters"]), strict=True))
