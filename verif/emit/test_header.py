@@ -19,6 +19,7 @@ FURTHER = [
     ("hash_bank_mapper", {"multiplier": "runtime"}),
     ("bitonic_sorter", {"payload_width": 0}),
     ("dot_product_array", {"query_depth": 10}),
+    ("spmm_array", {"wide": True}),
     ("quantizer_unit", {"reconstruct": True}),
 ]
 CONFIGURATIONS = [(name, config, {}) for name in BLOCKS for config in PRESETS] + [
