@@ -166,6 +166,7 @@ class Core:
         rows = np.arange(command.n_rows)
         marked = command.first_row + rows  # their rows of masks and of the retained mass
         if command.has("gated"):
+            assert state.tokens is not None  # checked before
             rows = marked = np.array(state.tokens[command.first_row :][: command.n_rows], np.int64)
             self._count(skipped_rows=command.n_rows - len(rows))
         bits = []

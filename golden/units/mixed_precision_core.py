@@ -117,7 +117,9 @@ class MixedPrecisionCore:
 
     def _load(self, command, run, beats):
         memory, p = Memory(command.function), self.sizes
-        needed = {Memory.SCALES: 1, Memory.OUTPUTS: p.tile_beats}.get(memory, command.count)
+        needed = command.count
+        if memory in (Memory.SCALES, Memory.OUTPUTS):
+            needed = 1 if memory == Memory.SCALES else p.tile_beats
         given = beats[run.loaded : run.loaded + needed]
         if len(given) < needed:
             raise ValueError(f"beats must hold {needed} beats for a LOAD, only {len(given)} are left")

@@ -47,7 +47,7 @@ def markdown():
         "\n## Errors\n",
         _table(errors, ("code", "error")),
         "",
-        Error.__doc__.split("\n\n")[1].replace("\n    ", "\n").strip(),
+        (Error.__doc__ or "").split("\n\n")[1].replace("\n    ", "\n").strip(),
         "",
     ]
     return "\n".join(parts)
