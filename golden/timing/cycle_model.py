@@ -40,7 +40,7 @@ class Latencies:
     array_end: int = 1  # from a row's report to where its results can be read
     softmax: int = 36  # from start to where a row of one step can be read
     softmax_mask: int = 1  # added to it by make_mask
-    spmm: int = 10  # from start to where a row can be read, beside the array's schedule
+    spmm: int = 7  # from start to where a row can be read, beside the array's schedule
     elementwise: int = 27  # from start to where a row of one piece can be read
     done: int = 1  # from where the last row can be read to the end of the command
 
@@ -142,7 +142,7 @@ class CoreTiming:
         # The time of slots without a row is neglected.
         groups = np.broadcast_to(units, shape).reshape(-1, banks)[: n_rows * len(units)]
         times = self._product(groups.astype(np.int64), words_for(n_in, sizes.n_lanes) + has_bias, begin, None)
-        done = np.full(n_rows, times.rows_done[-1] + 2 * banks)
+        done = np.full(n_rows, times.rows_done[-1] + 2 * banks + 2)
         return self._times(begin, done, times.work)
 
     def softmax(self, bits, begin=0, available=None, makes_mask=False):
@@ -172,7 +172,8 @@ class CoreTiming:
         sizes = self.sizes
         words, pieces = words_for(n_in, sizes.row_word), sizes.row_word // sizes.n_vector_lanes
         passes = words_for(sizes.n_vector_lanes, sizes.n_special_lanes) if is_function else 1
-        work = np.full(n_rows, words * max(n_operands, pieces * passes))
+        # While a word's pieces are taken, the second operand of the next one cannot be.
+        work = np.full(n_rows, words * (pieces * passes + n_operands - 1))
         return self._vector(work, begin, available, self.latencies.elementwise)
 
     def of(self, command, bits=None, begin=0, available=None):

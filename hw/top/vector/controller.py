@@ -33,8 +33,8 @@ class VectorControllerParameters(SpecialLanes, VectorLanes, RowDim, Tokens, Imem
 class VectorController(CorePart):
     """Executes ELEMENTWISE and LAYER_NORM on pieces of vector_lanes elements of the words of rows.
 
-    * ELEMENTWISE: a clock a piece, ``vector_lanes / special_lanes`` clocks if it is a function, and no more words a
-      clock than are read: one, or one in two clocks with two operands.
+    * ELEMENTWISE: a clock a piece, ``vector_lanes / special_lanes`` clocks if it is a function, and a clock more a word
+      if there are two operands.
     * LAYER_NORM: a clock a piece, in a unit of its own. Gamma and beta are read first, regardless of ``limit``.
 
     Results come in order, in whole words; a row is done when all of it is written. The words of IMEM may come any time
