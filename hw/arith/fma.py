@@ -59,7 +59,7 @@ class FusedDatapath(Block):
         options = self.parameters.to_dict()
         m.submodules.product = product = FusedProduct(**options)
         m.submodules.sum = total = FusedSum(**options)
-        m.submodules.round = rounding = FusedRound(**options)
+        m.submodules.round = rounding = FusedRound(format=self.format, wide=self.wide)
         names = ["a", "b", "c", "product_zero", *self.parameters.options]
         m.d.comb += [getattr(product, name).eq(getattr(self, name)) for name in names]
         m.d.comb += total.product.eq(pipe.register(product.product, name="stage_1"))

@@ -100,7 +100,11 @@ class LayerNormController(CorePart):
             element.valid.eq(self.pieces.valid & ~loads),
             element.payload["values"].eq(pieces.left),
             element.payload.enable.eq(
-                Cat(~in_last_word | (place * lanes + lane <= last_lane) for lane in range(lanes))
+                Cat(
+                    # Element 0 of a word is always one of the row's.
+                    ~in_last_word | (place * lanes + lane <= last_lane) if n_pieces > 1 or lane else 1
+                    for lane in range(lanes)
+                )
             ),
             element.payload.last.eq(is_last),
             unit.epsilon.eq(self.epsilon),
