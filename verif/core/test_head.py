@@ -76,10 +76,10 @@ def test_clocks(run):
     data, head, sizes, results, _, counters = run
     dense, masked = counters[DENSE], counters[MASKED]
     assert dense["array_beats"] / (sizes.n_banks * dense["array_busy"]) >= 0.97
-    longest = max(masked[f"{unit}_busy"] for unit in ("array", "softmax", "vector"))
+    longest = max(masked[f"{unit}_busy"] for unit in ("array", "softmax", "engines"))
     bits = bits_of(results["mask"].astype(bool), sizes)
     spmm_work = CoreTiming(sizes).spmm(bits, head.first.shape[2]).work
-    assert spmm_work / masked["vector_busy"] >= 0.9
+    assert spmm_work / masked["engines_busy"] >= 0.9
     assert masked["cycles"] <= 1.10 * longest
     assert counters["step t+1, dense"]["cycles"] / masked["cycles"] >= 1.8
     sddmm = data["A_cycles"][2 * HEAD, THETA, 0, 3, 4] * -(-head.first.shape[2] // sizes.n_lanes)
@@ -93,5 +93,5 @@ def test_cycle_model(run):
     mask = results["mask"].astype(bool)
     for name, kept in ((DENSE, np.ones_like(mask)), (MASKED, mask)):
         times = timing.head(bits_of(kept, sizes), head.first.shape[2], makes_mask=name == DENSE)
-        for unit, command in (("array", "sddmm"), ("softmax", "softmax"), ("vector", "spmm")):
+        for unit, command in (("array", "sddmm"), ("softmax", "softmax"), ("engines", "spmm")):
             assert abs(times[command].cycles - counters[name][f"{unit}_busy"]) <= 2, (name, command)
