@@ -94,7 +94,7 @@ def test_real_heads():
             f"{1 - mask.mean():.0%} sparse: {head['spmm'].end} clocks, longest unit {longest}, "
             f"dense {dense['spmm'].end}, the dense product of the outputs ends at {head['matmul'].end}"
         )
-        # No slower than engines that work on the same row all the time, or than a reduction that takes a pass in 3 clocks.
+        # No slower than engines in lockstep, or than a reduction that takes a pass in 3 clocks.
         lockstep, reduction = 2 * int(row_steps(bits).sum()), 2 * 3 * len(bits)
         assert longest <= head["spmm"].end <= 1.1 * max(longest, lockstep, reduction) + 150
 
