@@ -244,13 +244,18 @@ class Scoreboard(CorePart):
             with m.If(begins & (unit_of_chosen == index)):
                 m.d.sync += [self._busy[index].eq(1), self._current[index].eq(chosen)]
             here, start = Signal(name=f"command_for_{name}"), Signal(name=f"start_{name}")
-            own = Signal(COMMAND_LAYOUT, name=f"command_of_{name}", reset_less=True)
+            # What identifies a command has a reset: units decode it at all times.
+            own = {
+                part: Signal(field.shape, name=f"{part}_of_{name}", reset_less=part not in ("opcode", "function"))
+                for part, field in COMMAND_LAYOUT
+            }
+            fields_read = data.View(COMMAND_LAYOUT, self._commands.read_data)
             active = Signal(range(self.max_tokens + 1), name=f"rows_of_{name}", reset_less=True)
             follows = Signal(name=f"{name}_follows")
             leads = Signal(range(len(Unit)), name=f"leader_of_{name}", reset_less=True)
             m.d.comb += [
                 here.eq(is_read & (unit == index)),
-                self.command[index].eq(own),
+                *(self.command[index][part].eq(each) for part, each in own.items()),
                 self.n_active[index].eq(active),
                 self.start[index].eq(start),
                 self.limit[index].eq(Mux(follows, rows_done[leads], active)),
@@ -260,7 +265,7 @@ class Scoreboard(CorePart):
                 m.d.sync += follows.eq(0)
             with m.If(here):
                 m.d.sync += [
-                    own.eq(self._commands.read_data),
+                    *(each.eq(fields_read[part]) for part, each in own.items()),
                     active.eq(Array(self._n_active)[entry]),
                     follows.eq(leader.any()),
                     leads.eq(leading_unit),
