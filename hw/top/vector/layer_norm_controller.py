@@ -81,8 +81,8 @@ class LayerNormController(CorePart):
         loads = Signal(name="loads_register")
         slot, word = Signal.like(coefficient.payload.slot, name="slot"), Signal.like(self.last_word, name="word")
         # The end of a row is computed from the command in registers; no piece comes in the clock of start.
-        last_word = Signal.like(self.last_word, name="last_word_register")
-        last_lane = Signal.like(self.last_lane, name="last_lane_register")
+        last_word = Signal.like(self.last_word, name="last_word_register", reset_less=True)
+        last_lane = Signal.like(self.last_lane, name="last_lane_register", reset_less=True)
         m.d.sync += [last_word.eq(self.last_word), last_lane.eq(self.last_lane)]
         in_last_word, is_last, taken, ends_word = Signal(), Signal(), Signal(), Signal()
         place = pieces.index if n_pieces > 1 else 0
