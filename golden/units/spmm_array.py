@@ -101,6 +101,7 @@ def _next_take(p, took, clock):
         clock = max(clock, took[-1] + p.reduction_clocks)
     if len(took) >= p.result_depth:
         clock = max(clock, took[-p.result_depth] + p.to_result + 1)
-    while p.reduction_clocks > 1 and clock - p.second_read in took[-p.second_read :]:
+    # Passes that follow each other keep to multiples of reduction_clocks: at others a second read meets a first one.
+    while took and clock - took[-1] < p.second_read + 1 and (clock - took[-1]) % p.reduction_clocks:
         clock += 1
     return clock

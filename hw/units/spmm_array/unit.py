@@ -177,8 +177,9 @@ class SpmmArray(Block):
             delayed = Signal(name=f"took_{stage}")
             m.d.sync += delayed.eq(chain[-1])
             chain.append(delayed)
-        # A pass needs the exponents' queues for so many clocks, and again from second_read on.
-        is_busy = Cat(*chain[1:clocks], *([chain[p.second_read]] if clocks > 1 else [])).any() if clocks > 1 else 0
+        # A pass reads the exponents' queues for so many clocks, and again from second_read on. Passes that follow each
+        # other keep to multiples of these clocks, at which a second read never meets a first one.
+        is_busy = Cat(chain[ago] for ago in range(1, p.second_read + 1) if ago % clocks).any() if clocks > 1 else 0
         self._all_done = Signal(name="all_done")
         m.d.comb += [
             self._all_done.eq(Cat(engine.has_pass for engine in engines).all()),
