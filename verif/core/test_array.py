@@ -12,7 +12,7 @@ from hw.emit.package import build_package
 from hw.top.array.controller import ArrayController
 from hw.top.rows.row_sequencer import RowSequencer
 from verif.campaigns import lint
-from verif.core.array_bench import ArrayProgram
+from verif.core.array_program import ArrayProgram
 from verif.core.path_bench import run_path
 
 pytestmark = pytest.mark.core
