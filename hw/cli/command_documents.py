@@ -12,6 +12,7 @@ from golden.spec.commands import (
     ErrorCode,
     Memory,
     Opcode,
+    Product,
     Projection,
     Unit,
     fields_of,
@@ -25,6 +26,7 @@ __all__ = ["HEADER", "MARKDOWN", "c_header", "documents", "markdown"]
 MARKDOWN, HEADER = "commands.md", "sparse_dit_commands.h"
 _FUNCTIONS = {
     Memory: "Functions of LOAD and STORE",
+    Product: "Functions of MATMUL and WEIGHTED_SUM",
     Projection: "Functions of PROJECT",
     Elementwise: "Functions of ELEMENTWISE",
 }
@@ -166,7 +168,14 @@ def c_header():
     ]
     opcodes = [(item.name, item.value, f"{item.doc}; fields: {', '.join(fields_of(item))}") for item in Opcode]
     lines += _enumeration("opcode", opcodes)
-    kinds = {"memory": Memory, "projection": Projection, "unit": Unit, "elementwise": Elementwise, "error": ErrorCode}
+    kinds = {
+        "memory": Memory,
+        "product": Product,
+        "projection": Projection,
+        "elementwise": Elementwise,
+        "unit": Unit,
+        "error": ErrorCode,
+    }
     for name, kind in kinds.items():
         lines += _enumeration(name, [(item.name, item.value, item.doc) for item in kind])
     lines += _enumeration("flag", [(name.upper(), value, FLAG_DOC[name]) for name, value in FLAGS.items()])
