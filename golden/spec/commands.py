@@ -240,6 +240,7 @@ class Command:
 assert [item.name for item in FIELDS] == [item.name for item in fields(Command)]
 
 _TOKENS, _DIM, _HEAD, _ANY = (1, "max_tokens"), (1, "max_dim"), (1, "max_head_dim"), (1, None)
+_NORM = (1, "max_norm_dim")
 _WEIGHTS = Words("wmem", "bank_address", (RoundUp("n_in", "n_lanes", flag="bias"), RoundUp("n_out", "n_banks")))
 """Bounds, lengths and operands shared by several commands."""
 
@@ -410,7 +411,7 @@ COMMANDS = (
         unit=Unit.VECTOR,
         flags=("gated",),
         is_in_place=True,
-        bounds={"n_rows": _TOKENS, "n_in": _DIM},
+        bounds={"n_rows": _TOKENS, "n_in": _NORM},
         reads=(Matrix("source", "n_in", chained=True), Matrix("source_2", "n_in", n_rows=2)),
         writes=(Matrix("destination", "n_in", chained=True),),
         values=("scale",),

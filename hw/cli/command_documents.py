@@ -2,6 +2,7 @@
 
 from tabulate import tabulate
 
+from golden.spec import layer_norm_unit
 from golden.spec.commands import (
     COMMAND_WIDTH,
     FIELDS,
@@ -74,8 +75,9 @@ each if they do not fit into one), single elements (TOKENS, MASS). Rows of IMEM 
 word, row, piece of a row or entry.
 """
 
-_BOUNDS = """\
-T = max_tokens, D = max_head_dim, M = max_dim; both bounds are legal. `first_row` + `n_rows` is at most T where rows of
+_BOUNDS = f"""\
+T = max_tokens, D = max_head_dim, M = max_dim, norm = the least of M and the {layer_norm_unit.MAX_ELEMENTS} elements
+that LAYER_NORM takes, in whole words; both bounds are legal. `first_row` + `n_rows` is at most T where rows of
 masks or of the retained mass are used, and with `gated`.
 """
 
