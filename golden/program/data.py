@@ -190,10 +190,14 @@ class DataProgram:
         arena.put(at, length)
         return at
 
+    def release(self, memory, first):
+        """Give back what :meth:`place` gave."""
+        self._arenas[memory].free(first)
+
     def free(self, *handles):
         """Give the words of matrices, weights, keys, values, scores or probabilities back."""
         for handle in handles:
-            self._arenas[handle.memory].free(handle.first)
+            self.release(handle.memory, handle.first)
 
     @contextmanager
     def scope(self):

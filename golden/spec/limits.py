@@ -9,6 +9,9 @@ MAX_SLOTS = 1 << 12
 MAX_WORDS = 1 << 16
 """Words of a memory of the core: addresses in a command have 16 bits."""
 
+MAX_DIM = 1 << 14
+"""Elements of a row of a dense layer."""
+
 MAX_BANKS = 64
 """Banks of the core."""
 

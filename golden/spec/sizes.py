@@ -5,7 +5,7 @@ from math import gcd, lcm
 
 from golden.spec import layer_norm_unit, softmax_unit
 from golden.spec.dot_product_array import MAX_BEATS
-from golden.spec.limits import MAX_BANKS, MAX_LANES, MAX_RUN_AHEAD, MAX_SLOTS, MAX_WORDS
+from golden.spec.limits import MAX_BANKS, MAX_DIM, MAX_LANES, MAX_RUN_AHEAD, MAX_SLOTS, MAX_WORDS
 from golden.spec.parameters import Parameters, choice, integer, power_of_two
 from golden.spec.token_selector import MAX_BEATS_A_ROW, MAX_CHANNELS, MAX_PATCH, MAX_SIDE, REFERENCES, LatentParameters
 
@@ -87,6 +87,11 @@ class DerivedSizes:
     def row_part(self):
         """Elements of a word of IMEM that are written alone: products write groups of n_banks or simd_lanes."""
         return gcd(self.n_banks, self.simd_lanes)
+
+    @property
+    def max_norm_dim(self):
+        """Elements of a row of LAYER_NORM, which takes whole words of IMEM."""
+        return min(self.max_dim, layer_norm_unit.MAX_ELEMENTS // self.row_word * self.row_word)
 
     @property
     def product_step(self):
@@ -238,7 +243,7 @@ class RowDim(PartSizes):
     max_dim: int = integer(
         32,
         low=1,
-        high=layer_norm_unit.MAX_ELEMENTS,
+        high=MAX_DIM,
         doc=f"elements of a row of any other matrix; a row of LAYER_NORM has at most {layer_norm_unit.MAX_ELEMENTS}",
     )
 
@@ -394,6 +399,8 @@ class CoreSizes(
             self.refuse("max_tokens", f"at most {MAX_SLOTS * self.n_banks}, {MAX_SLOTS} a bank")
         if self.key_slots * self.column_beats > MAX_BEATS:
             self.refuse("max_tokens", f"at most {MAX_BEATS // self.column_beats * self.n_banks}, {MAX_BEATS} beats")
+        if self.array_slots > MAX_SLOTS:
+            self.refuse("max_dim", f"at most {MAX_SLOTS * self.n_banks}, {MAX_SLOTS} columns a bank")
         if self.max_beats > MAX_BEATS:
             self.refuse("max_dim", f"at most {(MAX_BEATS - 1) * self.n_lanes}, {MAX_BEATS - 1} beats of n_lanes")
         if words_for(self.latent_width * self.channels, self.n_banks) > MAX_BEATS_A_ROW:

@@ -22,9 +22,30 @@ class Session(NamedTuple):
     ends: np.ndarray  # of each STORE, the clock of its last beat
 
 
-def run_program(block, program, *, sim=None):
-    """Run a :class:`golden.program.assembler.Program` that ends with a STORE, without stalls: a :class:`Session`."""
+class PacedSource(Source):
+    """A source with a beat at most every ``interval`` clocks: a bus that is narrower than the stream."""
+
+    def __init__(self, dut, name, interval):
+        self._interval, self._next = interval, 0
+        super().__init__(dut, name)
+
+    def drive(self, cycle):
+        if not self._offered and cycle < self._next:
+            self._idle()
+            return
+        was_offered = self._offered
+        super().drive(cycle)
+        if self._offered and not was_offered:
+            self._next = cycle + self._interval
+
+
+def run_program(block, program, *, load_interval=1, sim=None):
+    """Run a :class:`golden.program.assembler.Program` that ends with a STORE: a :class:`Session`.
+
+    Stores and commands do not stall; a beat to load comes every ``load_interval`` clocks.
+    """
     job = {
+        "load_interval": load_interval,
         "commands": [f"{command.encode():x}" for command in program.commands],
         "load": [f"{beat:x}" for beat in program.beat_integers()],
         "stores": len(program.stored),
@@ -50,7 +71,7 @@ def _defined(handle):
 async def run_at_full_speed(simulation):
     """Scenario of :func:`run_program`."""
     dut, job, clock, scoreboard = simulation.dut, simulation.job, simulation.clock, Scoreboard()
-    sources = [Source(dut, name) for name in ("commands", "load")]
+    sources = [Source(dut, "commands"), PacedSource(dut, "load", job["load_interval"])]
     store = StreamMonitor(dut, "store", scoreboard.report, read=_defined)
     busy, error = Probe(dut, "busy"), Probe(dut, "error")
     clock.endpoints += [*sources, store, busy, error]

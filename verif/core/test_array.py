@@ -112,6 +112,17 @@ def product_beats(block, command):
 
 
 @pytest.mark.slow
+def test_a_long_row():
+    """A product over more elements than a row of LAYER_NORM may have, with a bias."""
+    core = CoreSizes(n_banks=8, n_lanes=8, max_tokens=16, max_dim=5000, imem_depth=2000, wmem_depth=1300, **LATENT)
+    program = ArrayProgram(core, SEED)
+    runs = [program.matmul(n_rows=2, n_in=5000, n_out=9, bias=True, gated=False) | {"patience": 3000}]
+    result = run_path(ArrayController.for_core(core), SETUP, runs, seed=SEED)
+    assert not result["messages"], result["messages"]
+    assert result["checked"] > 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"max_tokens": 64}, POINTS[3][1]], ids=str)
 def test_products_lose_no_clock(parameters):
     """A row takes its slots times its beats, even if that is one clock; only the first one's words are waited for."""

@@ -28,11 +28,16 @@ BEYOND = [
         {"max_tokens": 2048, "wmem_depth": 512},
         "max_tokens must be an integer from 2 to 16384, not 16385",
     ),
-    ({"max_dim": 4097}, {"max_dim": 64}, "max_dim must be an integer from 1 to 4096, not 4097"),
+    ({"max_dim": 16385}, {"max_dim": 64}, "max_dim must be an integer from 1 to 16384, not 16385"),
     (
-        {"max_dim": 4093, "wmem_depth": 2000, "imem_depth": 2000},
-        {"max_dim": 4092, "wmem_depth": 2000, "imem_depth": 2000},
-        "max_dim must be at most 4092, 1023 beats of n_lanes, not 4093",
+        {"max_dim": 8189, "wmem_depth": 4000, "imem_depth": 4000},
+        {"max_dim": 8188, "wmem_depth": 4000, "imem_depth": 4000},
+        "max_dim must be at most 8188, 2047 beats of n_lanes, not 8189",
+    ),
+    (
+        {"n_banks": 2, "n_lanes": 16, "max_dim": 8193, "wmem_depth": 4000, "imem_depth": 4000},
+        {"n_banks": 2, "n_lanes": 16, "max_dim": 8192, "wmem_depth": 4000, "imem_depth": 4000},
+        "max_dim must be at most 8192, 4096 columns a bank, not 8193",
     ),
     ({"max_head_dim": 33}, {"max_head_dim": 32}, "max_head_dim must be at most max_dim=32, not 33"),
     (
@@ -104,7 +109,7 @@ def test_all_legal_sizes_can_be_built():
         sizes = {
             **{name: rng.choice(POWERS) for name in ("n_banks", "n_lanes", "simd_lanes", "channels", "patch")},
             "max_tokens": rng.choice([2, 64, 8192, 8193, 16384]),
-            "max_dim": rng.choice([1, 64, 1023, 4095, 4096]),
+            "max_dim": rng.choice([1, 64, 1023, 4096, 4097, 16384]),
             "max_head_dim": rng.choice([1, 64, 4096]),
             **{f"{name}mem_depth": rng.choice([2, 1 << 16]) for name in "iwvo"},
             "n_masks": rng.choice([1, 2, 15]),

@@ -1,0 +1,1 @@
+"""Programs of blocks of diffusion transformers: weights, builders for cores of any size, a float64 reference."""
