@@ -59,7 +59,7 @@ class Descriptor:
         """The descriptor of 64 bytes."""
         value = int.from_bytes(bytes(data), "little")
         fields = {item.name: value >> item.offset & ((1 << item.width) - 1) for item in DESCRIPTOR_FIELDS}
-        return cls(**fields | {"command": Command.decode(fields["command"])})
+        return cls(command=Command.decode(fields.pop("command")), **fields)
 
     def has(self, flag):
         """Whether a flag, by name, is set."""
