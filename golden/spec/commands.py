@@ -121,13 +121,13 @@ class Memory(Documented):
     """Function of LOAD and STORE."""
 
     ROWS = 0, "IMEM: rows of n_in elements, in whole words; a beat a word"
-    WEIGHTS = 1, "weight banks, load only: for each of n_rows words one beat a bank, in its lowest n_lanes elements"
-    VALUES = 2, "value banks, load only: for each of n_rows words one beat a bank, in its lowest simd_lanes elements"
-    SCORES = 3, "scores: for each of n_rows words one beat, element v of it in bank v"
-    PROBABILITIES = 4, "probabilities: for each of n_rows words one beat, element v of it in bank v"
+    WEIGHTS = 1, "weight banks, load only: of each of n_rows words n_lanes elements for every bank, bank 0 first"
+    VALUES = 2, "value banks, load only: of each of n_rows words simd_lanes elements for every bank, bank 0 first"
+    SCORES = 3, "scores: of each of n_rows words an element for every bank, bank 0 first"
+    PROBABILITIES = 4, "probabilities: of each of n_rows words an element for every bank, bank 0 first"
     MASK = 5, "rows of a mask in hash order, bit v * key_slots + a for slot a of bank v; beats hold them from bit 0 on"
-    TOKENS = 6, "token list: an entry a beat; STORE sends their number before them and ignores n_rows"
-    MASS = 7, "retained mass of each row: a row a beat"
+    TOKENS = 6, "token list: an element an entry; STORE sends their number before them and ignores n_rows"
+    MASS = 7, "retained mass: an element a row"
     COUNTERS = 8, "counters, store only: one a beat; n_rows is ignored, and these beats are not counted"
 
 
@@ -240,6 +240,7 @@ class Command:
 assert [item.name for item in FIELDS] == [item.name for item in fields(Command)]
 
 _TOKENS, _DIM, _HEAD, _ANY = (1, "max_tokens"), (1, "max_dim"), (1, "max_head_dim"), (1, None)
+_NORM = (1, "max_norm_dim")
 _WEIGHTS = Words("wmem", "bank_address", (RoundUp("n_in", "n_lanes", flag="bias"), RoundUp("n_out", "n_banks")))
 """Bounds, lengths and operands shared by several commands."""
 
@@ -410,7 +411,7 @@ COMMANDS = (
         unit=Unit.VECTOR,
         flags=("gated",),
         is_in_place=True,
-        bounds={"n_rows": _TOKENS, "n_in": _DIM},
+        bounds={"n_rows": _TOKENS, "n_in": _NORM},
         reads=(Matrix("source", "n_in", chained=True), Matrix("source_2", "n_in", n_rows=2)),
         writes=(Matrix("destination", "n_in", chained=True),),
         values=("scale",),

@@ -9,7 +9,7 @@ from golden.spec.parameters import choice, integer, power_of_two
 
 __all__ = ["MAX_BEATS", "MAX_QUERY_BEATS", "MAX_WEIGHT_DEPTH", "DotProductArrayParameters", "DpuSliceParameters"]
 
-MAX_BEATS, MAX_QUERY_BEATS, MAX_WEIGHT_DEPTH = 1 << 10, 1 << 6, 1 << 22
+MAX_BEATS, MAX_QUERY_BEATS, MAX_WEIGHT_DEPTH = 1 << 11, 1 << 6, 1 << 22
 """Beats of a dot product, and of a transfer of the query stream; words of a weight bank."""
 
 

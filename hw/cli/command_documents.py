@@ -2,6 +2,7 @@
 
 from tabulate import tabulate
 
+from golden.spec import layer_norm_unit
 from golden.spec.commands import (
     COMMAND_WIDTH,
     FIELDS,
@@ -12,6 +13,7 @@ from golden.spec.commands import (
     ErrorCode,
     Memory,
     Opcode,
+    Product,
     Projection,
     Unit,
     fields_of,
@@ -25,6 +27,7 @@ __all__ = ["HEADER", "MARKDOWN", "c_header", "documents", "markdown"]
 MARKDOWN, HEADER = "commands.md", "sparse_dit_commands.h"
 _FUNCTIONS = {
     Memory: "Functions of LOAD and STORE",
+    Product: "Functions of MATMUL and WEIGHTED_SUM",
     Projection: "Functions of PROJECT",
     Elementwise: "Functions of ELEMENTWISE",
 }
@@ -72,8 +75,9 @@ each if they do not fit into one), single elements (TOKENS, MASS). Rows of IMEM 
 word, row, piece of a row or entry.
 """
 
-_BOUNDS = """\
-T = max_tokens, D = max_head_dim, M = max_dim; both bounds are legal. `first_row` + `n_rows` is at most T where rows of
+_BOUNDS = f"""\
+T = max_tokens, D = max_head_dim, M = max_dim, norm = the least of M and the {layer_norm_unit.MAX_ELEMENTS} elements
+that LAYER_NORM takes, in whole words; both bounds are legal. `first_row` + `n_rows` is at most T where rows of
 masks or of the retained mass are used, and with `gated`.
 """
 
@@ -166,7 +170,14 @@ def c_header():
     ]
     opcodes = [(item.name, item.value, f"{item.doc}; fields: {', '.join(fields_of(item))}") for item in Opcode]
     lines += _enumeration("opcode", opcodes)
-    kinds = {"memory": Memory, "projection": Projection, "unit": Unit, "elementwise": Elementwise, "error": ErrorCode}
+    kinds = {
+        "memory": Memory,
+        "product": Product,
+        "projection": Projection,
+        "elementwise": Elementwise,
+        "unit": Unit,
+        "error": ErrorCode,
+    }
     for name, kind in kinds.items():
         lines += _enumeration(name, [(item.name, item.value, item.doc) for item in kind])
     lines += _enumeration("flag", [(name.upper(), value, FLAG_DOC[name]) for name, value in FLAGS.items()])

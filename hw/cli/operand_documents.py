@@ -5,7 +5,15 @@ from golden.spec.operands import DEPTH, MaskRows, MassRows, Matrix, RoundUp, Slo
 
 __all__ = ["bounds_rows", "chain_rows", "operand_rows"]
 
-_LETTERS = {"n_banks": "N", "n_lanes": "L", "simd_lanes": "S", "max_tokens": "T", "max_head_dim": "D", "max_dim": "M"}
+_LETTERS = {
+    "n_banks": "N",
+    "n_lanes": "L",
+    "simd_lanes": "S",
+    "max_tokens": "T",
+    "max_head_dim": "D",
+    "max_dim": "M",
+    "max_norm_dim": "norm",
+}
 """Sizes as the page writes them."""
 
 

@@ -1,6 +1,4 @@
-"""Shifters, counters, adders, comparators: each against one line of arithmetic, for the widths that blocks use."""
-
-from types import SimpleNamespace
+"""Shifters, counters, adders, comparators, rounding: each against a line of arithmetic, for the widths in use."""
 
 from amaranth.hdl import Cat, Const, Mux, Signal
 
@@ -10,14 +8,10 @@ from hw.arith.compressor import FullAdderRow, HalfAdderRow
 from hw.arith.end_around import EndAroundAdder
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.maximum import DigitMaximum
-from hw.arith.modular_multiplier import ConstantModularMultiplier, ModularMultiplier
-from hw.arith.multiplier import RecodedMultiplier, TruncatedMultiplier, UnsignedMultiplier
 from hw.arith.prefix_adder import PrefixAdder
 from hw.arith.rounding import RoundPack, SubnormalDistance, SubnormalShift
 from hw.arith.shifter import LogShifter
 from hw.arith.sorting_network import CompareExchangeRow
-from hw.arith.trees import MaximumTree, SumTree
-from verif.formal.lockstep import delayed, lock_step
 from verif.formal.properties import Property
 from verif.formal.reference import Number
 
@@ -164,73 +158,11 @@ def round_pack(c, block):
     c.claim("word", ~asked | (block.word == Mux(block.is_nan, fmt.nan, Cat(magnitude, block.sign))))
 
 
-def multiplies(c, block):
-    c.enumerate(
-        (block.multiplier, range(1 << len(block.multiplier))), (block.multiplicand, range(1 << len(block.multiplicand)))
-    )
-    product = (block.multiplicand * block.multiplier)[: len(block.product)]
-    c.claim("product", block.product == product)
-    c.cover("a product", block.product != 0)
-
-
-def multiplies_registered(c, block):
-    """The product of the operands of an advance ago."""
-    operands = block.multiplier, block.multiplicand
-    filled = lock_step(c, block, *((operand, range(1 << len(operand))) for operand in operands))
-    c.claim("product", ~filled | (block.product == delayed(c, block, block.multiplicand * block.multiplier)))
-
-
-def sums(c, block):
-    """The sum, `latency` advances later."""
-    total = Signal(len(block.total))
-    c.m.d.comb += total.eq(sum(addend.as_signed() for addend in block.addends))
-    addends = c.free(len(block.addends.as_value()), "addends")
-    c.drive(block.addends, addends)
-    filled = lock_step(c, block, (addends, range(1 << len(addends))))
-    c.claim("total", ~filled | (block.total == delayed(c, block, total).as_signed()))
-
-
-def maximum(c, block):
-    """The largest value, `latency` advances later."""
-    largest = Const(0, block.width)
-    for index, value in enumerate(block.values):
-        so_far = Signal(block.width, name=f"largest_{index}")
-        c.m.d.comb += so_far.eq(Mux(value > largest, value, largest))
-        largest = so_far
-    filled = lock_step(c, block)
-    c.claim("the largest", ~filled | (block.largest == delayed(c, block, largest)))
-
-
-def multiplies_partly(words):
-    """The kept columns of the array of partial products, and the constant."""
-
-    def check(c, block):
-        stage = SimpleNamespace(latency=int(block.pipelined), advance=block.advance if block.pipelined else Const(1))
-        filled = lock_step(
-            c,
-            stage,
-            (block.multiplier, range(1 << block.multiplier_width)),
-            (block.multiplicand, words(block.multiplicand_width)),
-        )
-        rows = []
-        for index, bit in enumerate(block.multiplier):
-            kept = block.multiplicand >> max(0, block.dropped - index) << max(0, index - block.dropped)
-            rows.append(Mux(bit, kept, 0))
-        total = (sum(rows) + block.centre)[: len(block.product)]
-        c.claim("product", ~filled | (block.product == delayed(c, stage, total)))
-
-    return check
-
-
-def constant_product(c, block):
-    c.claim("product", block.product == (block.multiplicand * block.multiplier)[: block.width])
-
-
 def _shifters():
     """The shapes that the blocks use, those for each width of an accumulator among them, and small ones."""
     right = [(26, 5), (28, 5), (33, 6), (12, 4), (17, 4), (18, 5), (32, 5), (34, 3), (42, 4), (45, 4), (50, 4)]
-    sticky = [(26, 8), (12, 4), (13, 4), (18, 5), (19, 5), (25, 5), (28, 5), (37, 6), (5, 3), (1, 1)]
-    arithmetic = [(width, 6) for width in (*range(33, 53), 29)] + [(29, 5), (5, 2)]
+    sticky = [(26, 8), (12, 4), (13, 4), (17, 5), (18, 5), (19, 5), (24, 5), (25, 5), (28, 5), (37, 6), (5, 3), (1, 1)]
+    arithmetic = [(width, 6) for width in (*range(33, 53), 29)] + [(29, 5), (33, 5), (5, 2)]
     both = [(14, 4), (27, 5), (3, 2)]
     left = [
         (17, 2),
@@ -246,11 +178,13 @@ def _shifters():
         (23, 4),
         (25, 4),
         (26, 4),
+        (18, 5),
         (19, 5),
         (28, 5),
         (31, 5),
         (40, 5),
         (32, 6),
+        (37, 6),
         (44, 6),
         (47, 6),
         (48, 6),
@@ -344,14 +278,17 @@ PROPERTIES = [
         SubnormalDistance,
         [
             {"width": width, "exponent_width": exponent}
-            for width, exponent in ((13, 10), (25, 10), (18, 8), (19, 9), (4, 5), (24, 3))
+            for width, exponent in ((12, 10), (13, 10), (24, 10), (25, 10), (18, 8), (19, 9), (4, 5), (24, 3))
         ],
         subnormal_distance,
     ),
     _sat(
         "shifted to the smallest exponent",
         SubnormalShift,
-        [{"width": width, "exponent_width": exponent} for width, exponent in ((25, 10), (18, 8), (19, 9), (5, 4))],
+        [
+            {"width": width, "exponent_width": exponent}
+            for width, exponent in ((12, 10), (24, 10), (25, 10), (18, 8), (19, 9), (5, 4))
+        ],
         subnormal_shift,
     ),
     _sat(
@@ -360,7 +297,9 @@ PROPERTIES = [
         [
             {"format": name, "width": width, "exponent_width": exponent}
             for name, width, exponent in (
+                ("fp16", 12, 10),
                 ("fp16", 13, 10),
+                ("fp16", 24, 10),
                 ("fp16", 25, 10),
                 ("fp16", 26, 7),
                 ("fp16", 18, 8),
@@ -377,119 +316,5 @@ PROPERTIES = [
             )
         ],
         round_pack,
-    ),
-    _sat(
-        "product with a constant modulo a power of two",
-        ConstantModularMultiplier,
-        [
-            {"width": width, "multiplier": multiplier}
-            for width, multiplier in (
-                (6, 23),
-                (6, 39),
-                (8, 159),
-                (8, 95),
-                (10, 633),
-                (10, 969),
-                (12, 2531),
-                (16, 40503),
-                (5, 0),
-                (4, 8),
-            )
-        ],
-        constant_product,
-    ),
-    Property(
-        "building_blocks",
-        "product of all pairs",
-        UnsignedMultiplier,
-        [
-            {"multiplicand_width": a, "multiplier_width": b}
-            for a, b in ((11, 11), (8, 8), (9, 1), (9, 5), (5, 11), (6, 11), (12, 9), (12, 11))
-        ],
-        multiplies,
-        engine="exhaustive",
-        quick=True,
-    ),
-    Property(
-        "building_blocks",
-        "product of all pairs",
-        RecodedMultiplier,
-        [
-            {"multiplicand_width": a, "multiplier_width": b, "registered": False}
-            for a, b in ((9, 1), (9, 5), (1, 6), (2, 3))
-        ],
-        multiplies,
-        engine="exhaustive",
-        quick=True,
-    ),
-    Property(
-        "building_blocks",
-        "product of all pairs an advance ago",
-        RecodedMultiplier,
-        [{"multiplicand_width": a, "multiplier_width": b} for a, b in ((11, 11), (2, 3))],
-        multiplies_registered,
-        engine="exhaustive",
-        quick=True,
-    ),
-    Property(
-        "building_blocks",
-        "product of all pairs modulo a power of two",
-        ModularMultiplier,
-        [{"width": width} for width in (1, 2, 6, 9, 12)],
-        multiplies,
-        engine="exhaustive",
-        quick=True,
-    ),
-    Property(
-        "building_blocks",
-        "sum of any numbers, full adders first",
-        SumTree,
-        [{"n_inputs": n, "width": width} for n, width in ((1, 3), (2, 8), (3, 5), (4, 5), (5, 4), (7, 2), (16, 1))],
-        sums,
-        engine="exhaustive",
-        quick=True,
-    ),
-    Property(
-        "building_blocks",
-        "sum of any numbers, full adders first",
-        SumTree,
-        [{"n_inputs": n, "width": width} for n, width in ((2, 47), (3, 47), (4, 47), (4, 49), (4, 27), (4, 33))],
-        sums,
-        quick=True,
-    ),
-    Property(
-        "building_blocks",
-        "the largest of any numbers",
-        MaximumTree,
-        [{"n_inputs": n, "width": width, "n_stages": stages} for n, width, stages in ((4, 7, 2), (5, 4, 0), (1, 7, 2))],
-        maximum,
-        quick=True,
-    ),
-    Property(
-        "building_blocks",
-        "product of all pairs, without its last columns",
-        TruncatedMultiplier,
-        [
-            {"multiplicand_width": a, "multiplier_width": b, **more}
-            for a, b, more in (
-                (14, 11, {"dropped": 0, "pipelined": True}),
-                (14, 14, {"dropped": 9, "centre": 4}),
-                (15, 15, {"dropped": 0, "pipelined": True}),
-                (16, 13, {"dropped": 0, "pipelined": True}),
-                (10, 13, {"dropped": 0, "pipelined": True}),
-                (12, 13, {"dropped": 0, "pipelined": True}),
-                (14, 15, {"dropped": 10, "centre": 4, "pipelined": True}),
-            )
-        ],
-        multiplies_partly(lambda width: range(1 << width)),
-        engine="exhaustive",
-    ),
-    Property(
-        "building_blocks",
-        "product with every 61st word, without its last columns",
-        TruncatedMultiplier,
-        [{"multiplicand_width": 19, "multiplier_width": 16, "dropped": 12, "centre": 5, "pipelined": True}],
-        multiplies_partly(lambda width: range(0, 1 << width, 61)),
-        engine="class",
     ),
 ]

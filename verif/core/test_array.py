@@ -12,7 +12,7 @@ from hw.emit.package import build_package
 from hw.top.array.controller import ArrayController
 from hw.top.rows.row_sequencer import RowSequencer
 from verif.campaigns import lint
-from verif.core.array_bench import ArrayProgram
+from verif.core.array_program import ArrayProgram
 from verif.core.path_bench import run_path
 
 pytestmark = pytest.mark.core
@@ -109,6 +109,17 @@ def product_beats(block, command):
     beats = words_for(command["n_in"], p.n_lanes) + has_bias
     n_words = words_for(command["n_in"], p.row_word)
     return beats, n_words + (beats > n_words * p.query_beats)
+
+
+@pytest.mark.slow
+def test_a_long_row():
+    """A product over more elements than a row of LAYER_NORM may have, with a bias."""
+    core = CoreSizes(n_banks=8, n_lanes=8, max_tokens=16, max_dim=5000, imem_depth=2000, wmem_depth=1300, **LATENT)
+    program = ArrayProgram(core, SEED)
+    runs = [program.matmul(n_rows=2, n_in=5000, n_out=9, bias=True, gated=False) | {"patience": 3000}]
+    result = run_path(ArrayController.for_core(core), SETUP, runs, seed=SEED)
+    assert not result["messages"], result["messages"]
+    assert result["checked"] > 0
 
 
 @pytest.mark.slow

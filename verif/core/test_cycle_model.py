@@ -13,7 +13,7 @@ from hw.top.engines.controller import EnginesController
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
 from verif.bench import datasets
-from verif.core.array_bench import ArrayProgram
+from verif.core.array_program import ArrayProgram
 from verif.core.engines_bench import EnginesProgram
 from verif.core.path_bench import run_path
 from verif.core.softmax_bench import SoftmaxProgram

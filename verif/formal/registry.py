@@ -10,6 +10,7 @@ MODULES = (
     "units.token_selector.properties",
     "units.data_aligner.properties",
     "arith.block_properties",
+    "arith.product_properties",
     "arith.function_properties",
     "arith.lane_properties",
     "units.dot_product_unit.properties",

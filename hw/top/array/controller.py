@@ -7,6 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from golden.spec.commands import FLAGS, Opcode
+from golden.spec.dot_product_unit import DEFAULT_MAX_TERMS
 from golden.spec.formats import FP16
 from hw.arith.compressor import Heap
 from hw.lib.stream import StreamFork, StreamQueue
@@ -90,6 +91,7 @@ class ArrayController(CorePart):
 
     def prepare(self):
         p = self.parameters
+        most = p.max_beats * p.n_lanes
         self._array = DotProductArray(
             n_units=p.n_banks,
             n_lanes=p.n_lanes,
@@ -100,6 +102,7 @@ class ArrayController(CorePart):
             query_depth=p.query_depth,
             run_ahead=p.run_ahead,
             wide_score=p.pmem_depth > 0,
+            max_terms=None if most <= DEFAULT_MAX_TERMS else 1 << (most - 1).bit_length(),
         )
 
     @staticmethod

@@ -46,7 +46,7 @@ class LayerNormController(CorePart):
     @staticmethod
     def _make_unit(p):
         pieces = p.row_word // p.n_vector_lanes
-        return LayerNormUnit(n_lanes=p.n_vector_lanes, n_slots=words_for(p.max_dim, p.row_word) * pieces)
+        return LayerNormUnit(n_lanes=p.n_vector_lanes, n_slots=words_for(p.max_norm_dim, p.row_word) * pieces)
 
     @classmethod
     def members(cls, p):
