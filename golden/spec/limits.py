@@ -3,6 +3,12 @@
 MAX_INPUT_BITS = (1 << 16) - 2
 """Amaranth numbers the input bits of a module, clock and reset included, with 16 bits."""
 
+MAX_OUTPUT_BITS = 1 << 16
+"""Amaranth numbers the output bits of a module with 16 bits."""
+
+MAX_TOKENS = 1 << 13
+"""Tokens of a core: four readers take a row of a mask from one memory, and so far it has few enough output bits."""
+
 MAX_SLOTS = 1 << 12
 """Beats of a row, or bits of a bank's part of a mask row."""
 

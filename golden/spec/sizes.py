@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from math import gcd, lcm
 
-from golden.spec import layer_norm_unit, softmax_unit
+from golden.spec import layer_norm_unit
 from golden.spec.dot_product_array import MAX_BEATS
-from golden.spec.limits import MAX_BANKS, MAX_DIM, MAX_LANES, MAX_RUN_AHEAD, MAX_SLOTS, MAX_WORDS
+from golden.spec.limits import MAX_BANKS, MAX_DIM, MAX_LANES, MAX_RUN_AHEAD, MAX_SLOTS, MAX_TOKENS, MAX_WORDS
 from golden.spec.parameters import Parameters, choice, integer, power_of_two
 from golden.spec.token_selector import MAX_BEATS_A_ROW, MAX_CHANNELS, MAX_PATCH, MAX_SIDE, REFERENCES, LatentParameters
 
@@ -222,13 +222,7 @@ class SpecialLanes(PartSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens(PartSizes):
-    max_tokens: int = integer(
-        64,
-        low=2,
-        high=softmax_unit.MAX_ELEMENTS,
-        doc="tokens: rows of a command, keys and values; a row of SOFTMAX has at most "
-        f"{softmax_unit.MAX_ELEMENTS} elements",
-    )
+    max_tokens: int = integer(64, low=2, high=MAX_TOKENS, doc="tokens: rows of a command, keys and values")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +284,7 @@ class Masks(PartSizes):
 @dataclass(frozen=True, kw_only=True)
 class MaskDepth(PartSizes):
     mask_depth: int | None = integer(
-        None, low=1, high=softmax_unit.MAX_ELEMENTS, doc="rows of each mask from mask 1 on; by default max_tokens"
+        None, low=1, high=MAX_TOKENS, doc="rows of each mask from mask 1 on; by default max_tokens"
     )
 
 
@@ -395,8 +389,6 @@ class CoreSizes(
             self.refuse("vector_lanes", f"a divisor of a word of IMEM, {self.row_word} elements")
         if self.n_special_lanes > self.n_vector_lanes:
             self.refuse("special_lanes", f"at most vector_lanes={self.n_vector_lanes}")
-        if self.key_slots > MAX_SLOTS:
-            self.refuse("max_tokens", f"at most {MAX_SLOTS * self.n_banks}, {MAX_SLOTS} a bank")
         if self.key_slots * self.column_beats > MAX_BEATS:
             self.refuse("max_tokens", f"at most {MAX_BEATS // self.column_beats * self.n_banks}, {MAX_BEATS} beats")
         if self.array_slots > MAX_SLOTS:

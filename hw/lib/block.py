@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Value
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
-from golden.spec.limits import MAX_INPUT_BITS
+from golden.spec.limits import MAX_INPUT_BITS, MAX_OUTPUT_BITS
 from golden.spec.parameters import NoParameters
 
 MAX_NAME = 60
@@ -58,14 +58,14 @@ class Block(wiring.Component):
         for name, value in self.parameters.to_dict().items():
             setattr(self, name, value)
         super().__init__(self.members(self.parameters))
-        inputs = sum(len(Value.cast(value)) for _, member, value in self.signature.flatten(self) if member.flow is In)
-        if inputs > MAX_INPUT_BITS:
-            sizes = ", ".join(
-                f"{name}={value}" for name, value in self.parameters.to_dict().items() if value is not None
-            )
-            raise ValueError(
-                f"{self.base_name} with {sizes} has {inputs} input bits; at most {MAX_INPUT_BITS} can be emitted"
-            )
+        for flow, way, most in ((In, "input", MAX_INPUT_BITS), (Out, "output", MAX_OUTPUT_BITS)):
+            members = self.signature.flatten(self)
+            bits = sum(len(Value.cast(value)) for _, member, value in members if member.flow is flow)
+            if bits > most:
+                sizes = ", ".join(
+                    f"{name}={value}" for name, value in self.parameters.to_dict().items() if value is not None
+                )
+                raise ValueError(f"{self.base_name} with {sizes} has {bits} {way} bits; at most {most} can be emitted")
         self.prepare()
 
     def members(self, parameters):

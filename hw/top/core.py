@@ -226,15 +226,15 @@ class Core(Block):
         """The retained mass of each row."""
         load, store = self._load, self._store
         loads, stores = self._loads(m, Memory.MASS), self._stores(m, Memory.MASS)
-        m.submodules.masses = masses = MemoryBank(depth=self.max_tokens, width=16)
+        m.submodules.retained_mass = retained_mass = MemoryBank(depth=self.max_tokens, width=16)
         m.d.comb += [
-            masses.write_enable.eq(loads | softmax.mass_write[0].valid),
-            masses.write_address.eq(Mux(loads, load.write_address, softmax.mass_write[0].address)),
-            masses.write_data.eq(Mux(loads, load.write_data, softmax.mass_write[0].value)),
-            masses.read_enable.eq(stores | softmax.mass.enable),
-            masses.read_address.eq(Mux(stores, store.read_address, softmax.mass.address[0])),
-            softmax.mass.word[0].eq(masses.read_data),
-            store.read_mass.eq(masses.read_data),
+            retained_mass.write_enable.eq(loads | softmax.mass_write[0].valid),
+            retained_mass.write_address.eq(Mux(loads, load.write_address, softmax.mass_write[0].address)),
+            retained_mass.write_data.eq(Mux(loads, load.write_data, softmax.mass_write[0].value)),
+            retained_mass.read_enable.eq(stores | softmax.mass.enable),
+            retained_mass.read_address.eq(Mux(stores, store.read_address, softmax.mass.address[0])),
+            softmax.mass.word[0].eq(retained_mass.read_data),
+            store.read_mass.eq(retained_mass.read_data),
         ]
 
     def _banks(self, m, array, engines):

@@ -6,6 +6,7 @@ import pytest
 
 from golden.core.core import Core as Model
 from golden.program.assembler import Program
+from golden.spec.limits import MAX_TOKENS
 from golden.spec.sizes import CoreSizes
 from golden.spec.vector_unit import VectorUnitParameters
 from hw.registry import PRESETS
@@ -15,6 +16,7 @@ from hw.top.core import Core
 from hw.top.engines.controller import EnginesController
 from hw.top.host.load import LoadUnit
 from hw.top.host.store import StoreUnit
+from hw.top.memories.shared_memory import SharedMemory
 from hw.top.softmax.controller import SoftmaxController
 from hw.top.vector.controller import VectorController
 from hw.units.vector_unit.unit import VectorUnitParameters as HardwareParameters
@@ -24,9 +26,9 @@ POWERS = (1, 2, 4, 8, 16, 32, 64)
 BEYOND = [
     ({"n_banks": 3}, {"n_banks": 2}, "n_banks must be a power of two from 2 to 64, not 3"),
     (
-        {"max_tokens": 16385},
+        {"max_tokens": 8193},
         {"max_tokens": 2048, "wmem_depth": 512},
-        "max_tokens must be an integer from 2 to 16384, not 16385",
+        "max_tokens must be an integer from 2 to 8192, not 8193",
     ),
     ({"max_dim": 16385}, {"max_dim": 64}, "max_dim must be an integer from 1 to 16384, not 16385"),
     (
@@ -40,11 +42,6 @@ BEYOND = [
         "max_dim must be at most 8192, 4096 columns a bank, not 8193",
     ),
     ({"max_head_dim": 33}, {"max_head_dim": 32}, "max_head_dim must be at most max_dim=32, not 33"),
-    (
-        {"n_banks": 2, "max_tokens": 8193, "omem_depth": 9000, "wmem_depth": 9000},
-        {"n_banks": 4, "max_tokens": 4096, "omem_depth": 5000, "wmem_depth": 2000},
-        "max_tokens must be at most 8192, 4096 a bank, not 8193",
-    ),
     ({"vector_lanes": 3}, {"vector_lanes": 2}, "vector_lanes must be a divisor of a word of IMEM, 8 elements, not 3"),
     (
         {"vector_lanes": 2, "special_lanes": 3},
@@ -108,7 +105,7 @@ def test_all_legal_sizes_can_be_built():
     while built < 12:
         sizes = {
             **{name: rng.choice(POWERS) for name in ("n_banks", "n_lanes", "simd_lanes", "channels", "patch")},
-            "max_tokens": rng.choice([2, 64, 8192, 8193, 16384]),
+            "max_tokens": rng.choice([2, 64, 8191, 8192, 8193]),
             "max_dim": rng.choice([1, 64, 1023, 4096, 4097, 16384]),
             "max_head_dim": rng.choice([1, 64, 4096]),
             **{f"{name}mem_depth": rng.choice([2, 1 << 16]) for name in "iwvo"},
@@ -122,6 +119,13 @@ def test_all_legal_sizes_can_be_built():
             continue
         build_parts(legal)
         built += 1
+
+
+def test_the_memory_of_masks_is_why_there_are_not_more_tokens():
+    """A row of a mask is a word of it, which four readers take."""
+    SharedMemory(part_width=MAX_TOKENS, n_parts=1, n_readers=4)
+    with pytest.raises(ValueError, match="has [0-9]+ output bits; at most 65536 can be emitted"):
+        SharedMemory(part_width=2 * MAX_TOKENS, n_parts=1, n_readers=4)
 
 
 @pytest.mark.parametrize("config", PRESETS)
