@@ -344,12 +344,13 @@ BUGS = [
     Bug(
         "a row is read before it is written",
         "core",
-        "Controller",
-        SMALLEST,
+        "Scoreboard",
+        {"max_tokens": 2, "n_masks": 1, "in_flight": 2},
         r"= array_follows \? (\w+) : (\w+);",
         r"= \2;",
         "core",
         _CORE,
+        1,
     ),
     Bug(
         "an error is overwritten by a later one",
