@@ -1,6 +1,6 @@
 """The floors of the packages, read from the import statements of every file: nothing imports from a floor above.
 
-golden.spec < golden.arith < golden.units < golden.core < golden.program, golden.timing
+golden.spec < golden.arith < golden.units < golden.core < golden.program, golden.timing, golden.system
                             golden.units < golden.differential
 golden.spec < hw.lib < hw.arith < hw.units < hw.top < hw.registry, which has hw.presets beside it
               hw.lib < hw.emit < hw.synthesis, which takes blocks from hw.registry by name
@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "golden.core": {"golden.spec", "golden.arith", "golden.units"},
     "golden.program": {"golden.spec", "golden.arith", "golden.units", "golden.core"},
     "golden.timing": {"golden.spec", "golden.arith", "golden.units", "golden.core"},
+    "golden.system": {"golden.spec", "golden.arith", "golden.units", "golden.core"},
     "golden.differential": {"golden.spec", "golden.arith", "golden.units"},
     "golden.__main__": {"golden.program"},
     "hw.lib": {"golden.spec"},

@@ -1,0 +1,307 @@
+"""Programs of a DiT block of any size, tile by tile: tokens live in the host's memory.
+
+Products keep a tile of weights in the weight banks while all rows pass, in chunks of which the next one is loaded while
+one is computed; the chunks go to and fro, so that the one at the turn stays. At the turn the weights of a group of
+n_banks columns are replaced while the other groups are computed. Products of more than max_dim elements are sums of
+pieces in the partial sums. The formulas are those of :mod:`golden.program.dit.block`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from golden.program.data import Weights
+from golden.program.dit.block import _B1, _B2, _G1, _G2, _S1, _S2
+from golden.program.dit.places import Options
+from golden.program.host import HostMatrix, HostProgram
+from golden.spec.commands import Product
+from golden.spec.sizes import words_for
+
+__all__ = ["TiledBlock"]
+
+
+def _cut(n, most):
+    """``(first, number)`` of pieces of about equal size, at most ``most``."""
+    size = -(-n // -(-n // max(1, most)))
+    return [(first, min(size, n - first)) for first in range(0, n, size)]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A chunk of rows against a tile of weights, of one piece of the elements."""
+
+    tile: int
+    part: int  # rows whose partial sums are there together
+    piece: int
+    chunk: int
+
+    @property
+    def weights(self):
+        return self.tile, self.part, self.piece
+
+    @property
+    def rows(self):
+        return self.piece, self.chunk
+
+
+class TiledBlock:
+    """Builds a block into a :class:`golden.program.host.HostProgram`."""
+
+    def __init__(self, program: HostProgram, shape, options=None):
+        shape.check(program.sizes)
+        self.program, self.shape, self.options = program, shape, options or Options()
+        self.multiplier = program.multiplier(shape.n_tokens, self.options.multiplier)
+
+    def build(self, x, condition, weights, vectors=None):
+        """The tokens after the block, a :class:`HostMatrix`; with ``vectors`` [6, dim] the condition is not used.
+
+        These are b1, s1, g1, b2, s2, g2, which the host then computes.
+        """
+        program, shape = self.program, self.shape
+        weights.check(shape)
+        weights = weights.folded()
+        n, dim = shape.n_tokens, shape.dim
+        program.load_mask(np.ones((1, n), bool), 0, self.multiplier)
+        x = HostMatrix(n, dim, np.asarray(x, np.float16))
+        if vectors is None:
+            self.vectors = self._vectors(condition, weights)
+        else:
+            self.vectors = HostMatrix(1, 6 * dim, np.asarray(vectors, np.float16).reshape(1, -1))
+        normal, qkv, attention = HostMatrix(n, dim), HostMatrix(n, 3 * dim), HostMatrix(n, dim)
+        between, normal_2, hidden, result = (HostMatrix(n, width) for width in (dim, dim, shape.hidden, dim))
+        self._normalise(x, normal, _S1, _B1)
+        self._linear(normal, weights.qkv, weights.qkv_bias, qkv)
+        self._attend(qkv, attention)
+        self._linear(attention, weights.proj, weights.proj_bias, between, gate=_G1, residual=x)
+        self._normalise(between, normal_2, _S2, _B2)
+        self._linear(normal_2, weights.fc1, weights.fc1_bias, hidden, is_gelu=True)
+        self._linear(hidden, weights.fc2, weights.fc2_bias, result, gate=_G2, residual=between)
+        return result
+
+    def _vectors(self, condition, weights):
+        """The six vectors as one row."""
+        program, dim = self.program, self.shape.dim
+        activated, vectors = HostMatrix(1, dim), HostMatrix(1, 6 * dim)
+        with program.scope():
+            row = program.load_rows(np.asarray(condition, np.float16)[None])
+            program.put_rows(program.elementwise("silu", row, into=row), activated, (0, 1), (0, dim))
+        self._linear(activated, weights.ada, weights.ada_bias, vectors)
+        return vectors
+
+    def _chunks(self, words_a_row, n=None):
+        """Rows in chunks for which there is room, so many words of IMEM a row."""
+        room = self.program.room("imem") // words_a_row
+        if not room:
+            raise ValueError(f"imem: {words_a_row} words for a row and what is made of it are needed, and not there")
+        return _cut(self.shape.n_tokens if n is None else n, room)
+
+    def _normalise(self, source, into, scale, shift):
+        program, dim = self.program, self.shape.dim
+        with program.scope():
+            gamma_beta = program.matrix(2, dim)
+            gamma, beta = gamma_beta.rows(0, 1), gamma_beta.rows(1, 1)
+            ones = program.load_rows(np.ones((1, dim), np.float16))
+            for vector, row in ((scale, gamma), (shift, beta)):
+                program.fetch_rows(self.vectors, (0, 1), (vector * dim, dim), row)
+            program.elementwise("add", gamma, ones, into=gamma)
+            chunks = self._chunks(2 * words_for(dim, program.sizes.row_word))
+            buffers = [program.matrix(chunks[0][1], dim) for _ in range(min(2, len(chunks)))]
+            for number, chunk in enumerate(chunks):
+                rows = buffers[number % 2].rows(0, chunk[1])
+                program.fetch_rows(source, chunk, (0, dim), rows)
+                program.layer_norm(rows, gamma_beta, self.options.epsilon, into=rows)
+                program.put_rows(rows, into, chunk, (0, dim))
+
+    def _linear(self, source, weights, bias, into, gate=None, residual=None, is_gelu=False):
+        with self.program.scope():
+            _Linear(self, source, weights, bias, into, gate, residual, is_gelu).emit()
+
+    def _attend(self, qkv, into):
+        """Head after head; keys and values of the next head are loaded before this one's end if there is room."""
+        program, sizes, shape = self.program, self.program.sizes, self.shape
+        n, d, dim = shape.n_tokens, shape.head_dim, shape.dim
+        slots = sizes.slots_of(n)
+        n_keys = words_for(d, sizes.n_lanes) * slots
+        n_values = words_for(d, sizes.n_banks) * slots * sizes.column_beats
+        with program.scope():
+            copies = 2 if 2 * (n_keys + n_values) <= program.room("wmem") and shape.n_heads > 1 else 1
+            keys, values = (
+                [program.place("wmem", length, purpose=f"{name} of a head of {n} tokens") for _ in range(copies)]
+                for name, length in (("keys", n_keys), ("values", n_values))
+            )
+            words = 4 * words_for(d, sizes.row_word)
+            most = min(sizes.omem_depth // slots, program.room("imem") // words)
+            blocks = _cut(n, most)
+            queries, outputs = ([program.matrix(blocks[0][1], d) for _ in range(2)] for _ in range(2))
+            scores, probabilities = (
+                program.place(memory, blocks[0][1] * slots, purpose="a block of rows")
+                for memory in ("scores", "probabilities")
+            )
+
+            def load(head):
+                at = head % copies
+                return (
+                    program.fetch_keys(qkv, (dim + head * d, d), self.multiplier, keys[at]),
+                    program.fetch_columns(qkv, (2 * dim + head * d, d), self.multiplier, values[at]),
+                )
+
+            loaded: Any = load(0)
+            for head in range(shape.n_heads):
+                following = None
+                for number, block in enumerate(blocks):
+                    query, out = (each[number % 2].rows(0, block[1]) for each in (queries, outputs))
+                    program.fetch_rows(qkv, block, (head * d, d), query)
+                    found = program.sddmm(query, loaded[0], at=scores)
+                    found = program.softmax(found, d**-0.5, at=probabilities)
+                    program.weighted_sum(found, loaded[1], out)
+                    program.put_rows(out, into, block, (head * d, d))
+                    if number == 0 and copies == 2 and head + 1 < shape.n_heads:
+                        following = load(head + 1)
+                loaded = following or (load(head + 1) if head + 1 < shape.n_heads else None)
+
+
+class _Linear:
+    """``into = source @ weights + bias``, then GELU, or ``residual + gate *`` it."""
+
+    def __init__(self, block, source, weights, bias, into, gate, residual, is_gelu):
+        self.block, self.program, self.sizes = block, block.program, block.program.sizes
+        self.source, self.into, self.residual, self.is_gelu = source, into, residual, is_gelu
+        self.weights, self.bias, self.gate, self.gate_tile = weights, bias, gate, None
+        program, sizes = self.program, self.sizes
+        n_in, n_out = weights.shape
+        self.pieces = _cut(n_in, sizes.max_dim)
+        length = max(number for _, number in self.pieces)
+        self.group_words = words_for(length, sizes.n_lanes) + 1
+        n_groups = min(
+            words_for(n_out, sizes.n_banks), program.room("wmem") // self.group_words, sizes.max_dim // sizes.n_banks
+        )
+        self.width = n_groups * sizes.n_banks
+        self.tiles = [(first, min(self.width, n_out - first)) for first in range(0, n_out, self.width or 1)]
+        if not n_groups:
+            program.place("wmem", self.group_words, purpose=f"{sizes.n_banks} columns of {length} weights")
+        self.places = [program.place("wmem", self.group_words, purpose="weights") for _ in range(n_groups)]
+        row_words, out_words = words_for(length, sizes.row_word), words_for(self.width, sizes.row_word)
+        self.gates: Any = None if gate is None else program.matrix(2, self.width)
+        n_outs = 1 if residual is None else 2
+        self.chunks = block._chunks(2 * row_words + 2 * n_outs * out_words, source.n_rows)
+        rows = self.chunks[0][1]
+        if len(self.pieces) > 1:
+            # Partial sums of all rows of a part are there at the same time.
+            room = sizes.pmem_depth // n_groups
+            if not room:
+                raise ValueError(
+                    f"partial: {n_groups} words for the sums of a row are needed, {sizes.pmem_depth} there"
+                )
+            self.chunks = _cut(source.n_rows, min(self.chunks[0][1], room))
+            self.a_part = min(len(self.chunks), room // self.chunks[0][1])
+            self.partial = program.place("partial", self.a_part * self.chunks[0][1] * n_groups)
+        else:
+            self.a_part = len(self.chunks)
+        rows = self.chunks[0][1]
+        self.buffers = [program.matrix(rows, length) for _ in range(2)]
+        self.outs = [program.matrix(rows, self.width) for _ in range(2)]
+        self.residuals = [program.matrix(rows, self.width) for _ in range(2)] if residual is not None else []
+
+    def _jobs(self):
+        """All chunks against all weights; the order of the chunks turns round each time."""
+        jobs, forward = [], True
+        for tile in range(len(self.tiles)):
+            for part, first in enumerate(range(0, len(self.chunks), self.a_part)):
+                own = range(first, min(len(self.chunks), first + self.a_part))
+                for piece in range(len(self.pieces)):
+                    jobs += [_Job(tile, part, piece, chunk) for chunk in (own if forward else reversed(own))]
+                    forward = not forward
+        return jobs
+
+    def emit(self):
+        jobs = self._jobs()
+        held: list[Any] = [None, None]
+        loaded: list[Any] = [None] * len(self.places)
+        for group in range(len(self._groups(jobs[0]))):
+            loaded[group] = self._load_weights(jobs[0], group)
+        self._fetch(jobs[0], held, None)
+        for number, job in enumerate(jobs):
+            following = jobs[number + 1] if number + 1 < len(jobs) else None
+            at = held.index(job.rows)
+            if following is not None and following.rows not in held:
+                self._fetch(following, held, at)
+            out = self._residual(number, job)
+            n_groups = len(self._groups(job))
+            n_new = 0 if following is None or following.weights == job.weights else len(self._groups(following))
+            for group in range(max(n_groups, n_new)):
+                if group < n_groups:
+                    self._multiply(job, group, loaded[group], at, number)
+                if group < n_new:
+                    loaded[group] = self._load_weights(following, group)
+            if job.piece == len(self.pieces) - 1:
+                self._finish(number, job, out)
+
+    def _groups(self, job):
+        """``(first, number)`` of the columns of each group of a tile."""
+        first, width = self.tiles[job.tile]
+        step = self.sizes.n_banks
+        return [(at, min(step, first + width - at)) for at in range(first, first + width, step)]
+
+    def _load_weights(self, job, group):
+        first, n = self._groups(job)[group]
+        begin, length = self.pieces[job.piece]
+        part = self.weights[begin : begin + length, first : first + n]
+        bias = self.bias[first : first + n] if job.piece == len(self.pieces) - 1 else None
+        found = self.program.load_weights(
+            part, bias if bias is not None and bias.any() else None, at=self.places[group]
+        )
+        # The place is one allocation, however many words of it are used.
+        self.program.place("wmem", self.group_words, at=self.places[group])
+        return Weights(found.first, found.n_in, found.n_out, found.has_bias)
+
+    def _fetch(self, job, held, busy):
+        at = 0 if busy is None else 1 - busy
+        chunk, piece = self.chunks[job.chunk], self.pieces[job.piece]
+        rows = self.buffers[at].rows(0, chunk[1]).columns(0, piece[1])
+        self.program.fetch_rows(self.source, chunk, piece, rows)
+        held[at] = job.rows
+
+    def _residual(self, number, job):
+        """The rows to which the result is added, loaded before it is there; a new tile's gate, too."""
+        if self.residual is None or job.piece < len(self.pieces) - 1:
+            return None
+        chunk, tile = self.chunks[job.chunk], self.tiles[job.tile]
+        rows = self.residuals[number % 2].rows(0, chunk[1]).columns(0, tile[1])
+        self.program.fetch_rows(self.residual, chunk, tile, rows)
+        return rows
+
+    def _multiply(self, job, group, weights, at, number):
+        chunk, piece = self.chunks[job.chunk], self.pieces[job.piece]
+        first = group * self.sizes.n_banks
+        rows = self.buffers[at].rows(0, chunk[1]).columns(0, piece[1])
+        into = self.outs[number % 2].rows(0, chunk[1]).columns(first, weights.n_out)
+        if len(self.pieces) == 1:
+            self.program.matmul(rows, weights, into=into)
+            return
+        kind = Product.FIRST if job.piece == 0 else Product.NEXT
+        kind = Product.LAST if job.piece == len(self.pieces) - 1 else kind
+        place = (job.chunk - job.part * self.a_part) * len(self.places) + group
+        partial = self.partial + place * self.chunks[0][1]
+        self.program.matmul(rows, weights, into=into, piece=kind, partial=partial)
+
+    def _finish(self, number, job, residual):
+        program, chunk, tile = self.program, self.chunks[job.chunk], self.tiles[job.tile]
+        out = self.outs[number % 2].rows(0, chunk[1]).columns(0, tile[1])
+        if self.is_gelu:
+            program.elementwise("gelu", out, into=out)
+        if residual is not None:
+            gate = self._gate(job)
+            program.elementwise("mul", out, gate, into=out)
+            out = program.elementwise("add", residual, out, into=residual)
+        program.put_rows(out, self.into, chunk, tile)
+
+    def _gate(self, job):
+        """The part of the gate for a tile, loaded once a tile."""
+        first, width = self.tiles[job.tile]
+        row = self.gates.rows(job.tile % 2, 1).columns(0, width)
+        if self.gate_tile != job.tile:
+            self.gate_tile = job.tile
+            vector = self.gate * self.block.shape.dim + first
+            self.program.fetch_rows(self.block.vectors, (0, 1), (vector, width), row)
+        return row

@@ -1,0 +1,1 @@
+"""The accelerator: its model, its parts, and programs through memory."""
