@@ -1,4 +1,4 @@
-"""DiT blocks on the core's emitted Verilog: bits of the golden model; the trained model's block on edge, with its clocks."""
+"""DiT blocks on the emitted Verilog: bits of the golden model; a block of the trained model on edge, with its clocks."""
 
 import shutil
 
