@@ -65,36 +65,46 @@ class HostProgram(Program):
         )
         return into
 
-    def _fetch_banked(self, words_of, length, source, part, multiplier, at):
-        sizes = self.sizes
-        n_beats = words_for(length * sizes.n_banks, sizes.row_word // sizes.n_lanes)
+    def _fetch_banked(self, words_of, memory, function, lanes, length, source, columns, multiplier, at):
+        sizes, part = self.sizes, source.part((0, source.n_rows), columns)
 
         def beats():
             words = words_of(part)
-            return pack(words.reshape(-1, words.shape[2]), sizes.row_word)
+            return pack(words.reshape(-1, lanes), sizes.row_word)
 
-        self._issue_fetch(n_beats, beats, function=Memory.WEIGHTS, n_rows=length, bank_address=at)
-        return Banked(at, source.n_rows, part.shape[1], multiplier, "wmem")
+        n_beats = words_for(length * sizes.n_banks, sizes.row_word // lanes)
+        self._issue_fetch(n_beats, beats, function=function, n_rows=length, bank_address=at)
+        return Banked(at, source.n_rows, columns[1], multiplier, memory)
 
     def fetch_keys(self, source, columns, multiplier, at):
         """LOAD some columns of all rows as keys, in hash order."""
-        sizes, part = self.sizes, source.part((0, source.n_rows), columns)
-        length = words_for(columns[1], sizes.n_lanes) * sizes.slots_of(source.n_rows)
+        sizes, lanes = self.sizes, self.sizes.n_lanes
+        length = words_for(columns[1], lanes) * sizes.slots_of(source.n_rows)
 
         def words(rows):
-            return placement.banked_words(rows, sizes, sizes.n_lanes, multiplier)
+            return placement.banked_words(rows, sizes, lanes, multiplier)
 
-        return self._fetch_banked(words, length, source, part, multiplier, at)
+        return self._fetch_banked(words, "wmem", Memory.WEIGHTS, lanes, length, source, columns, multiplier, at)
+
+    def fetch_values(self, source, columns, multiplier, at):
+        """LOAD some columns of all rows as values of the engines, in hash order."""
+        sizes, lanes = self.sizes, self.sizes.simd_lanes
+        length = words_for(columns[1], lanes) * sizes.slots_of(source.n_rows)
+
+        def words(rows):
+            return placement.banked_words(rows, sizes, lanes, multiplier)
+
+        return self._fetch_banked(words, "vmem", Memory.VALUES, lanes, length, source, columns, multiplier, at)
 
     def fetch_columns(self, source, columns, multiplier, at):
         """LOAD some columns of all rows as columns of values, in hash order."""
-        sizes, part = self.sizes, source.part((0, source.n_rows), columns)
+        sizes, lanes = self.sizes, self.sizes.n_lanes
         length = words_for(columns[1], sizes.n_banks) * sizes.slots_of(source.n_rows) * sizes.column_beats
 
         def words(rows):
             return placement.column_words(rows, sizes, multiplier)
 
-        return self._fetch_banked(words, length, source, part, multiplier, at)
+        return self._fetch_banked(words, "wmem", Memory.WEIGHTS, lanes, length, source, columns, multiplier, at)
 
     def put_rows(self, matrix, into, rows, columns):
         """STORE a matrix into a part of a host's matrix."""

@@ -14,17 +14,13 @@ import numpy as np
 from golden.program.data import Weights
 from golden.program.dit.block import _B1, _B2, _G1, _G2, _S1, _S2
 from golden.program.dit.places import Options
+from golden.program.dit.tiled_attention import TiledAttention
+from golden.program.dit.tiles import cut
 from golden.program.host import HostMatrix, HostProgram
 from golden.spec.commands import Product
 from golden.spec.sizes import words_for
 
 __all__ = ["TiledBlock"]
-
-
-def _cut(n, most):
-    """``(first, number)`` of pieces of about equal size, at most ``most``."""
-    size = -(-n // -(-n // max(1, most)))
-    return [(first, min(size, n - first)) for first in range(0, n, size)]
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ class TiledBlock:
         room = self.program.room("imem") // words_a_row
         if not room:
             raise ValueError(f"imem: {words_a_row} words for a row and what is made of it are needed, and not there")
-        return _cut(self.shape.n_tokens if n is None else n, room)
+        return cut(self.shape.n_tokens if n is None else n, room)
 
     def _normalise(self, source, into, scale, shift):
         program, dim = self.program, self.shape.dim
@@ -118,47 +114,8 @@ class TiledBlock:
             _Linear(self, source, weights, bias, into, gate, residual, is_gelu).emit()
 
     def _attend(self, qkv, into):
-        """Head after head; keys and values of the next head are loaded before this one's end if there is room."""
-        program, sizes, shape = self.program, self.program.sizes, self.shape
-        n, d, dim = shape.n_tokens, shape.head_dim, shape.dim
-        slots = sizes.slots_of(n)
-        n_keys = words_for(d, sizes.n_lanes) * slots
-        n_values = words_for(d, sizes.n_banks) * slots * sizes.column_beats
-        with program.scope():
-            copies = 2 if 2 * (n_keys + n_values) <= program.room("wmem") and shape.n_heads > 1 else 1
-            keys, values = (
-                [program.place("wmem", length, purpose=f"{name} of a head of {n} tokens") for _ in range(copies)]
-                for name, length in (("keys", n_keys), ("values", n_values))
-            )
-            words = 4 * words_for(d, sizes.row_word)
-            most = min(sizes.omem_depth // slots, program.room("imem") // words)
-            blocks = _cut(n, most)
-            queries, outputs = ([program.matrix(blocks[0][1], d) for _ in range(2)] for _ in range(2))
-            scores, probabilities = (
-                program.place(memory, blocks[0][1] * slots, purpose="a block of rows")
-                for memory in ("scores", "probabilities")
-            )
-
-            def load(head):
-                at = head % copies
-                return (
-                    program.fetch_keys(qkv, (dim + head * d, d), self.multiplier, keys[at]),
-                    program.fetch_columns(qkv, (2 * dim + head * d, d), self.multiplier, values[at]),
-                )
-
-            loaded: Any = load(0)
-            for head in range(shape.n_heads):
-                following = None
-                for number, block in enumerate(blocks):
-                    query, out = (each[number % 2].rows(0, block[1]) for each in (queries, outputs))
-                    program.fetch_rows(qkv, block, (head * d, d), query)
-                    found = program.sddmm(query, loaded[0], at=scores)
-                    found = program.softmax(found, d**-0.5, at=probabilities)
-                    program.weighted_sum(found, loaded[1], out)
-                    program.put_rows(out, into, block, (head * d, d))
-                    if number == 0 and copies == 2 and head + 1 < shape.n_heads:
-                        following = load(head + 1)
-                loaded = following or (load(head + 1) if head + 1 < shape.n_heads else None)
+        with self.program.scope():
+            TiledAttention(self.program, self.shape, qkv, into, self.multiplier).emit()
 
 
 class _Linear:
@@ -170,7 +127,7 @@ class _Linear:
         self.weights, self.bias, self.gate, self.gate_tile = weights, bias, gate, None
         program, sizes = self.program, self.sizes
         n_in, n_out = weights.shape
-        self.pieces = _cut(n_in, sizes.max_dim)
+        self.pieces = cut(n_in, sizes.max_dim)
         length = max(number for _, number in self.pieces)
         self.group_words = words_for(length, sizes.n_lanes) + 1
         n_groups = min(
@@ -193,7 +150,7 @@ class _Linear:
                 raise ValueError(
                     f"partial: {n_groups} words for the sums of a row are needed, {sizes.pmem_depth} there"
                 )
-            self.chunks = _cut(source.n_rows, min(self.chunks[0][1], room))
+            self.chunks = cut(source.n_rows, min(self.chunks[0][1], room))
             self.a_part = min(len(self.chunks), room // self.chunks[0][1])
             self.partial = program.place("partial", self.a_part * self.chunks[0][1] * n_groups)
         else:
