@@ -1,4 +1,4 @@
-"""DiT blocks on the emitted Verilog: bits of the golden model; a block of the trained model on edge, with its clocks."""
+"""DiT blocks on the emitted Verilog: bits of the golden model; a block of the trained model on edge, with clocks."""
 
 import shutil
 
