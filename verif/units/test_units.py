@@ -168,14 +168,11 @@ def test_point(unit, parameters, every_pair):
     check(result, stalls=parameters.get("stallable", True))
 
 
-# The largest of them takes a minute in Icarus, and the core has it.
+# These take a minute in Icarus, and the core has them.
+LARGEST = [("vector_unit", "small"), ("dot_product_array", "small")]
+
 PRESET_CASES = [
-    pytest.param(
-        unit,
-        config,
-        id=f"{unit}-{config}",
-        marks=[pytest.mark.core] if (unit, config) == ("vector_unit", "small") else [],
-    )
+    pytest.param(unit, config, id=f"{unit}-{config}", marks=[pytest.mark.core] if (unit, config) in LARGEST else [])
     for unit in POINTS
     for config in PRESETS
     if config in ("tiny", "small")
