@@ -119,7 +119,9 @@ def test_wrong_shapes():
         weights.check(BlockShape(13, 8, 2, 32))
     program = Program(make_block("core", "tiny").parameters)
     with pytest.raises(ValueError, match="imem: a matrix of 64 rows of 32 needs 256 words"):
-        DitBlocks(program, BlockShape(64, 32, 2, 128)).build(np.zeros((64, 32)), np.zeros(32), [])
+        DitBlocks(program, BlockShape(64, 32, 2, 32)).build(np.zeros((64, 32)), np.zeros(32), [])
+    with pytest.raises(ValueError, match="hidden must be at most max_dim=32, not 64; TiledBlock takes more"):
+        DitBlocks(program, BlockShape(8, 16, 2, 64)).build(np.zeros((8, 16)), np.zeros(16), [])
 
 
 def test_the_trained_model():

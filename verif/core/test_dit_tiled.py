@@ -14,6 +14,8 @@ POINTS = {
     "all in one tile": ("tiny", {}, BlockShape(13, 8, 2, 16)),
     "sums of pieces": ("tiny", {}, BlockShape(50, 24, 3, 96)),
     "little memory": ("tiny", {"imem_depth": 60, "wmem_depth": 64, "pmem_depth": 20}, BlockShape(20, 24, 3, 96)),
+    "no partial sums": ("tiny", {"pmem_depth": 0}, BlockShape(20, 24, 3, 96)),
+    "few partial sums": ("tiny", {"pmem_depth": 2}, BlockShape(5, 24, 3, 40)),
     "heads that fill no words": ("small", {}, BlockShape(60, 40, 5, 64)),
     "columns shared with the engines": ("tiny", {"max_head_dim": 8}, BlockShape(30, 12, 2, 16)),
     "groups that straddle words": ("tiny", {"n_lanes": 9, "simd_lanes": 3, "max_dim": 36}, BlockShape(20, 24, 3, 40)),
@@ -74,8 +76,8 @@ def products_of(command, sizes):
 
 REFUSED = [
     ({}, BlockShape(65, 8, 2, 16), "n_tokens must be at most max_tokens=64 of the core, not 65"),
+    ({}, BlockShape(8, 36, 4, 16), "dim must be at most max_dim=32, a row of LAYER_NORM, not 36"),
     ({}, BlockShape(8, 32, 1, 16), "dim / n_heads must be at most max_head_dim=16 of the core, not 32"),
-    ({"pmem_depth": 0}, BlockShape(50, 24, 3, 96), "partial: .* words for the sums of a row are needed, 0 there"),
     ({"wmem_depth": 16}, BlockShape(50, 24, 3, 24), "wmem: keys of 50 tokens needs 32 words"),
     ({"imem_depth": 13}, BlockShape(20, 32, 4, 32), "imem: "),
 ]

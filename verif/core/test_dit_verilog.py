@@ -1,4 +1,4 @@
-"""DiT blocks on the emitted Verilog: bits of the golden model; a block of the trained model on edge, with clocks."""
+"""DiT blocks on the emitted Verilog: bits of the golden model; the trained model's block on edge, with its clocks."""
 
 import shutil
 
@@ -52,8 +52,8 @@ def test_blocks_in_imem():
 
 def test_a_block_tile_by_tile():
     """Pieces of sums, tiles of weights that do not fill the last group, columns shared with the engines."""
-    block = make_block("core", "tiny", {"max_head_dim": 16})
-    shape = BlockShape(n_tokens=9, dim=36, n_heads=6, hidden=40)
+    block = make_block("core", "tiny")
+    shape = BlockShape(n_tokens=9, dim=30, n_heads=5, hidden=40)
     x, condition = inputs(shape)
     program = HostProgram(block.parameters)
     TiledBlock(program, shape).build(x, condition, random_block(shape))

@@ -81,8 +81,12 @@ class Places:
         self.rows = min(n, options.rows or -(-n // 4))
         # A result begins at multiples of a step: heads that are no multiple of it have elements between them.
         self.pitch = d + -d % (sizes.simd_lanes if self.on_engines else sizes.product_step)
+        width = shape.n_heads * self.pitch
+        for name, value in (("hidden", shape.hidden), ("dim, with what lies between heads,", width)):
+            if value > sizes.max_dim:
+                raise ValueError(f"{name} must be at most max_dim={sizes.max_dim}, not {value}; TiledBlock takes more")
         self.x, self.normal, self.normal_2, self.product = (program.matrix(n, shape.dim) for _ in range(4))
-        self.attention = program.matrix(n, shape.n_heads * self.pitch)
+        self.attention = program.matrix(n, width)
         self.query = program.matrix(n, d)
         # The rows of the token list lie where all rows would; other blocks of rows take turns.
         n_hidden = 1 if is_gated or self.rows == n else 2

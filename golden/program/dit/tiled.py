@@ -3,7 +3,8 @@
 Products keep a tile of weights in the weight banks while all rows pass, in chunks of which the next one is loaded while
 one is computed; the chunks go to and fro, so that the one at the turn stays. At the turn the weights of a group of
 n_banks columns are replaced while the other groups are computed. Products of more than max_dim elements are sums of
-pieces in the partial sums. The formulas are those of :mod:`golden.program.dit.block`.
+pieces in the partial sums; a core without these adds the pieces, rounded each, on the vector unit. The formulas are
+those of :mod:`golden.program.dit.block`.
 """
 
 from dataclasses import dataclass
@@ -46,6 +47,10 @@ class TiledBlock:
 
     def __init__(self, program: HostProgram, shape, options=None):
         shape.check(program.sizes)
+        if shape.dim > program.sizes.max_dim:
+            raise ValueError(
+                f"dim must be at most max_dim={program.sizes.max_dim}, a row of LAYER_NORM, not {shape.dim}"
+            )
         self.program, self.shape, self.options = program, shape, options or Options()
         self.multiplier = program.multiplier(shape.n_tokens, self.options.multiplier)
 
@@ -130,9 +135,12 @@ class _Linear:
         self.pieces = cut(n_in, sizes.max_dim)
         length = max(number for _, number in self.pieces)
         self.group_words = words_for(length, sizes.n_lanes) + 1
+        self.adds = len(self.pieces) > 1 and not sizes.pmem_depth
         n_groups = min(
             words_for(n_out, sizes.n_banks), program.room("wmem") // self.group_words, sizes.max_dim // sizes.n_banks
         )
+        if len(self.pieces) > 1 and not self.adds:
+            n_groups = min(n_groups, sizes.pmem_depth)
         self.width = n_groups * sizes.n_banks
         self.tiles = [(first, min(self.width, n_out - first)) for first in range(0, n_out, self.width or 1)]
         if not n_groups:
@@ -140,25 +148,25 @@ class _Linear:
         self.places = [program.place("wmem", self.group_words, purpose="weights") for _ in range(n_groups)]
         row_words, out_words = words_for(length, sizes.row_word), words_for(self.width, sizes.row_word)
         self.gates: Any = None if gate is None else program.matrix(2, self.width)
-        n_outs = 1 if residual is None else 2
-        self.chunks = block._chunks(2 * row_words + 2 * n_outs * out_words, source.n_rows)
-        rows = self.chunks[0][1]
-        if len(self.pieces) > 1:
+        n_outs = (2 if residual is None else 4) + self.adds
+        self.chunks = block._chunks(2 * row_words + n_outs * out_words, source.n_rows)
+        self.a_part = 1 if self.adds else len(self.chunks)
+        if len(self.pieces) > 1 and not self.adds:
             # Partial sums of all rows of a part are there at the same time.
             room = sizes.pmem_depth // n_groups
-            if not room:
-                raise ValueError(
-                    f"partial: {n_groups} words for the sums of a row are needed, {sizes.pmem_depth} there"
-                )
             self.chunks = cut(source.n_rows, min(self.chunks[0][1], room))
             self.a_part = min(len(self.chunks), room // self.chunks[0][1])
             self.partial = program.place("partial", self.a_part * self.chunks[0][1] * n_groups)
-        else:
-            self.a_part = len(self.chunks)
         rows = self.chunks[0][1]
         self.buffers = [program.matrix(rows, length) for _ in range(2)]
         self.outs = [program.matrix(rows, self.width) for _ in range(2)]
         self.residuals = [program.matrix(rows, self.width) for _ in range(2)] if residual is not None else []
+        self.term = program.matrix(rows, self.width) if self.adds else self.outs[0]
+
+    def _out(self, number, job):
+        """Where the result of a chunk lies; the pieces of a sum that the vector unit adds follow each other."""
+        turn = number // len(self.pieces) if self.adds else number
+        return self.outs[turn % 2].rows(0, self.chunks[job.chunk][1]).columns(0, self.tiles[job.tile][1])
 
     def _jobs(self):
         """All chunks against all weights; the order of the chunks turns round each time."""
@@ -191,6 +199,10 @@ class _Linear:
                     self._multiply(job, group, loaded[group], at, number)
                 if group < n_new:
                     loaded[group] = self._load_weights(following, group)
+            if self.adds and job.piece:
+                sums = self._out(number, job)
+                term = self.term.rows(0, sums.n_rows).columns(0, sums.n)
+                self.program.elementwise("add", sums, term, into=sums)
             if job.piece == len(self.pieces) - 1:
                 self._finish(number, job, out)
 
@@ -232,8 +244,9 @@ class _Linear:
         chunk, piece = self.chunks[job.chunk], self.pieces[job.piece]
         first = group * self.sizes.n_banks
         rows = self.buffers[at].rows(0, chunk[1]).columns(0, piece[1])
-        into = self.outs[number % 2].rows(0, chunk[1]).columns(first, weights.n_out)
-        if len(self.pieces) == 1:
+        out = self.term.rows(0, chunk[1]) if self.adds and job.piece else self._out(number, job)
+        into = out.columns(first, weights.n_out)
+        if len(self.pieces) == 1 or self.adds:
             self.program.matmul(rows, weights, into=into)
             return
         kind = Product.FIRST if job.piece == 0 else Product.NEXT
@@ -244,7 +257,7 @@ class _Linear:
 
     def _finish(self, number, job, residual):
         program, chunk, tile = self.program, self.chunks[job.chunk], self.tiles[job.tile]
-        out = self.outs[number % 2].rows(0, chunk[1]).columns(0, tile[1])
+        out = self._out(number, job)
         if self.is_gelu:
             program.elementwise("gelu", out, into=out)
         if residual is not None:
