@@ -5,6 +5,7 @@ CONFIG ?= small
 UNIT   ?=
 PARAMS ?=
 MEMORY ?= model
+TARGET ?= asic
 NAME   ?=
 PREFIX ?=
 VERIFY ?=
@@ -12,13 +13,13 @@ LIBERTY ?=
 SIM    ?=
 
 # What may stand on the command line; anything else would be ignored without a word.
-VARIABLES := PYTHON CONFIG UNIT PARAMS MEMORY NAME PREFIX VERIFY LIBERTY SIM SEED QUICK UPDATE POINTS WORKLOAD TESTFLOAT
+VARIABLES := PYTHON CONFIG UNIT PARAMS MEMORY TARGET NAME PREFIX VERIFY LIBERTY SIM SEED QUICK UPDATE POINTS WORKLOAD TESTFLOAT
 UNKNOWN := $(filter-out $(VARIABLES) SHELL MAKEFLAGS,$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
 $(if $(UNKNOWN),$(error unknown variable $(firstword $(UNKNOWN)): legal are $(VARIABLES), in upper case))
 
 # Which of them each target reads, beyond PYTHON; a test compares this with the rules.
 TESTS := SIM SEED LIBERTY TESTFLOAT WORKLOAD
-READS_verilog := CONFIG UNIT PARAMS MEMORY NAME PREFIX VERIFY
+READS_verilog := CONFIG UNIT PARAMS MEMORY TARGET NAME PREFIX VERIFY
 READS_test := $(TESTS)
 READS_test-quick := $(TESTS)
 READS_test-core := $(TESTS)
@@ -68,8 +69,10 @@ FURTHER := dot_product_array spmm_array softmax_unit layer_norm_unit data_aligne
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo 'Variables: CONFIG=tiny|small|edge|disc UNIT=block PARAMS="name=value ..." MEMORY=model|macro SIM=icarus|verilator LIBERTY=file.lib[.gz]'
-	@echo 'Of make verilog: NAME=name of the top, PREFIX=text before every module name, VERIFY=1 proves the files that were written'
+	@echo 'Variables: CONFIG=tiny|small|edge|disc UNIT=block PARAMS="name=value ..." SIM=icarus|verilator SEED=number LIBERTY=file.lib[.gz]'
+	@echo 'Of make verilog: MEMORY=model|macro TARGET=asic|fpga NAME=name of the top, PREFIX=text before every module name,'
+	@echo '  VERIFY=1 proves the files that were written'
+	@echo 'Of the tests: WORKLOAD=file.npz and TESTFLOAT=file.npz take other data'
 	@echo 'UNIT: without it all, which is'
 	@echo '  $(ALL);'
 	@echo '  further blocks by name: $(FURTHER); UNIT=everything is every block'
@@ -88,7 +91,7 @@ $(VENV)/ready: requirements.txt
 
 verilog: $(VENV)/ready ## Verilog of the blocks below, in build/verilog/CONFIG, or of UNIT, in build/verilog/CONFIG/UNIT
 	@mkdir -p $(BUILD)/tmp
-	$(PY) -m hw verilog $(BLOCK) --memory $(MEMORY) $(if $(NAME),--name "$(NAME)") $(if $(PREFIX),--prefix "$(PREFIX)") $(if $(VERIFY),--verify)
+	$(PY) -m hw verilog $(BLOCK) --memory $(MEMORY) --target $(TARGET) $(if $(NAME),--name "$(NAME)") $(if $(PREFIX),--prefix "$(PREFIX)") $(if $(VERIFY),--verify)
 
 test: $(VENV)/ready ## every test but those of the core
 	@mkdir -p $(BUILD)/tmp

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from golden.program import balance
+from golden.program import balance, vectors
 
 
 def main(arguments=None):
@@ -12,6 +12,9 @@ def main(arguments=None):
     balancer = commands.add_parser("balance", help="find the hash multiplier that suits given masks")
     balance.add_arguments(balancer)
     balancer.set_defaults(run=balance.run)
+    writer = commands.add_parser("vectors", help="write a program as hex files with a Verilog testbench")
+    vectors.add_arguments(writer)
+    writer.set_defaults(run=vectors.run)
     options = parser.parse_args(arguments)
     try:
         return options.run(options)

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from hw.cli import commands, fpga, listing, readme, synth, synth_check, verilog
+from hw.cli import commands, fpga, listing, readme, registers, synth, synth_check, verilog
 from hw.cli.arguments import add_block_arguments, blocks_from, reporting_errors
 
 COMMANDS = {
@@ -13,6 +13,7 @@ COMMANDS = {
     "synth-check": (synth_check, "compare area and delay with the committed baseline"),
     "fpga": (fpga, "implement on an ECP5: LUTs, DSPs, block RAMs, clock frequency"),
     "commands": (commands, "write the core's command set as Markdown and as a C header"),
+    "registers": (registers, "write the accelerator's registers as Markdown, C header and SystemRDL"),
     "readme": (readme, "renew the generated parts of README.md"),
 }
 """Each command is a module with ``add_arguments(parser)`` and ``run(options)``, which returns the exit code."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from hw.cli.arguments import add_block_arguments, block_from, check_least, reporting_errors
 from hw.lib.errors import UsageError
 from verif.bench import harness, simulator
+from verif.core.program_run import run_file
 
 
 def main(arguments=None):
@@ -25,8 +26,20 @@ def main(arguments=None):
         type=int,
         help=f"beats of stimulus, about (default {harness.DEFAULT_COUNT}, fewer for large blocks)",
     )
+    parser.add_argument(
+        "--program",
+        metavar="FILE",
+        help="of core: run this program (golden/program/files.py) in place of the testbench",
+    )
+    parser.add_argument(
+        "--load-interval", type=int, help="clocks from beat to beat of the load stream of a program (default 1)"
+    )
     options = parser.parse_args(arguments)
-    check_least(options, count=1, seed=0)
+    check_least(options, count=1, seed=0, load_interval=1)
+    if options.program is not None:
+        return _run_program(options)
+    if options.load_interval is not None:
+        raise UsageError("--load-interval needs --program")
     block = block_from(options)
     try:
         sim, count, every_pair = harness.scope(block, options.sim)
@@ -57,6 +70,25 @@ def main(arguments=None):
         print(f"waveforms in {Path(options.waves, block.base_name)}")
     print(result.line())
     return 0 if result.passed else 1
+
+
+def _run_program(options):
+    """Run a program on the core that its file names, or on the one that the options name."""
+    if options.unit != "core":
+        raise UsageError(f"--program needs the unit core, not {options.unit!r}")
+    for name in ("waves", "count"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name} cannot be used with --program")
+    block = block_from(options) if options.config or options.param else None
+    try:
+        lines, checked, failed = run_file(
+            options.program, block, load_interval=options.load_interval or 1, sim=options.sim
+        )
+    except simulator.SimulatorError as error:
+        raise UsageError(str(error)) from None
+    print("\n".join(lines))
+    print(f"core: {checked} checked, {failed} failed")
+    return 1 if failed or not checked else 0
 
 
 if __name__ == "__main__":

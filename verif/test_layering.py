@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "hw.emit": {"golden.spec", "hw.lib"},
     "hw.synthesis": {"golden.spec", "hw.lib", "hw.emit", "hw.registry"},
     "hw.cli": {"golden.spec", "hw.lib", "hw.emit", "hw.synthesis", "hw.registry", "hw.top", "hw.units"},
+    "hw.software": {"golden.spec", "hw.emit", "hw.cli"},
     "hw.__main__": {"golden.spec", "hw.lib", "hw.emit", "hw.registry", "hw.cli"},
 }
 """What each folder of the models and of the generator may import of the project, besides itself."""

@@ -212,7 +212,7 @@ class Program(DataProgram):
         self.issue(opcode, flags=flags, n_rows=n_rows, n_in=n_in, source=matrix, destination=into, **fields)
         return into
 
-    def elementwise(self, function, matrix, second=None, gated=False, into=None):
+    def elementwise(self, function, matrix, second=None, gated=False, into=None, first_row=0):
         """An operation of :class:`golden.spec.commands.Elementwise`, also by name.
 
         ``second`` may have a single row, which is then used for all rows.
@@ -221,9 +221,11 @@ class Program(DataProgram):
         second = second or Matrix(0, 0, 0, 0)
         if second.n_rows == 1:
             second = replace(second, stride=0)
-        return self.rowwise(Opcode.ELEMENTWISE, matrix, gated, into, function=function, source_2=second)
+        fields = {"function": function, "source_2": second, "first_row": first_row}
+        return self.rowwise(Opcode.ELEMENTWISE, matrix, gated, into, **fields)
 
-    def layer_norm(self, matrix, gamma_beta, epsilon=1e-5, gated=False, into=None):
+    def layer_norm(self, matrix, gamma_beta, epsilon=1e-5, gated=False, into=None, first_row=0):
         """``gamma_beta`` is a matrix of two rows."""
         epsilon = encode_epsilon(epsilon)
-        return self.rowwise(Opcode.LAYER_NORM, matrix, gated, into, source_2=gamma_beta, scale=epsilon)
+        fields = {"source_2": gamma_beta, "scale": epsilon, "first_row": first_row}
+        return self.rowwise(Opcode.LAYER_NORM, matrix, gated, into, **fields)

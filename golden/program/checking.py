@@ -23,9 +23,9 @@ class CommandChecks:
 
     def add(self, command, beats):
         """The next command; ``ValueError`` if the core would refuse it."""
-        code = check(command, self.sizes, self.state)
-        if code != ErrorCode.NONE:
-            raise ValueError(self._refusal(command, code))
+        if reason := self.reason(command):
+            where = f"command {self._n_commands}, {_name(command)}, would be refused at {_caller()}"
+            raise ValueError(f"{where}: {reason} ({command})")
         self._n_commands += 1
         if command.opcode == Opcode.CTR:
             self.state.tokens = list(range(self.sizes.latent.n_tokens))
@@ -34,25 +34,31 @@ class CommandChecks:
         if command.opcode != Opcode.CLEAR:
             self.state.update(command)
 
-    def _refusal(self, command, code):
-        try:
-            name = form_of(command).name
-        except LookupError:
-            name = f"opcode {command.opcode}, function {command.function}"
-        reason = f"{code.name}: {code.doc}"
+    def reason(self, command):
+        """Why the core would refuse this command now; nothing if it would not."""
+        code = check(command, self.sizes, self.state)
+        if code == ErrorCode.NONE:
+            return ""
         if code == ErrorCode.RANGE:
-            reason = "; ".join(
+            return "; ".join(
                 f"{part.memory} has {getattr(self.sizes, DEPTH[part.memory])} words, and words {part.first} to "
                 f"{part.end - 1} are needed"
                 for part in extents(command, self.sizes, self.state)
                 if part.end > getattr(self.sizes, DEPTH[part.memory])
             )
-        return f"command {self._n_commands}, {name}, would be refused at {_caller()}: {reason} ({command})"
+        return f"{code.name}: {code.doc}"
+
+
+def _name(command):
+    try:
+        return form_of(command).name
+    except LookupError:
+        return f"opcode {command.opcode}, function {command.function}"
 
 
 def _caller():
     """The line outside of this package that builds the command."""
     for frame in reversed(traceback.extract_stack()):
-        if Path(frame.filename).parent != _HERE:
+        if not Path(frame.filename).is_relative_to(_HERE):
             return f"{Path(frame.filename).name}:{frame.lineno}"
     return "an unknown line"

@@ -149,6 +149,10 @@ class DataProgram:
         parts = np.split(np.asarray(values), ends)[: len(ends)]
         return [stored.read(part) for stored, part in zip(self.stored, parts, strict=True)]
 
+    def reason(self, command):
+        """Why the core would refuse this command now; nothing if it would not."""
+        return self._checks.reason(command) if self._checks is not None else ""
+
     def append(self, command, beats=None):
         """Any command, with the beats [n, row_word] that it takes from the load stream."""
         if self._checks is not None:
@@ -189,6 +193,10 @@ class DataProgram:
             return arena.take(length, purpose)
         arena.put(at, length)
         return at
+
+    def room(self, memory):
+        """Words of a memory that are free, in one piece or more."""
+        return self._arenas[memory].n_free
 
     def release(self, memory, first):
         """Give back what :meth:`place` gave."""

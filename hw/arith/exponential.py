@@ -1,29 +1,20 @@
 """Exponential of a floating-point number, at most one unit in the last place from the exact value."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Module, Signal
-from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import FORMATS, OPERAND_FORMATS, float_format
+from golden.spec.formats import FORMATS, float_format
 from golden.spec.functions import exponential_tables
-from golden.spec.parameters import Parameters, choice
 from hw.arith.compressor import Heap
+from hw.arith.float_function import FloatFunction
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.shifter import LogShifter
-from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["Exponential"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExponentialParameters(Parameters):
-    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of argument and result")
-
-
-class Exponential(Block):
+class Exponential(FloatFunction):
     """``y = e**x`` for every x, monotone, subnormal results rounded and not flushed.
 
     ``|x| * log2(e)`` is computed in fixed point from a few shifted significands, truncated. For negative x it is
@@ -36,18 +27,7 @@ class Exponential(Block):
     ``golden.arith.functions.exponential``.
     """
 
-    Parameters = ExponentialParameters
-    members_doc = {
-        "advance": "lock-step enable of the registers",
-        "x": "argument",
-        "y": "exponential, `latency` advances later",
-    }
     latency = 4
-
-    @staticmethod
-    def members(p):
-        width = float_format(p.format).width
-        return {"advance": In(1), "x": In(width), "y": Out(width)}
 
     def prepare(self):
         self.tables = exponential_tables(FORMATS[self.format])

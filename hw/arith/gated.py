@@ -1,43 +1,28 @@
 """The shared circuit of GELU and SiLU."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from golden.spec.formats import OPERAND_FORMATS, float_format
+from golden.spec.formats import float_format
 from golden.spec.functions import GELU_FRACTION, GELU_OCTAVES, GELU_TAIL_INDEX_WIDTH
-from golden.spec.parameters import Parameters, choice
 from hw.arith.compressor import Heap
+from hw.arith.float_function import FloatFunction
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.multiplier import add_unsigned_product
 from hw.arith.shifter import LogShifter
 from hw.arith.tables import look_up
-from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
-__all__ = ["GatedFunction", "GatedParameters"]
+__all__ = ["GatedFunction"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class GatedParameters(Parameters):
-    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of argument and result")
-
-
-class GatedFunction(Block):
+class GatedFunction(FloatFunction):
     """``y = x * gate(x)`` of GELU and SiLU, whose gates rise from 0 to 1 and are 1/2 at 0; see :class:`Gelu`.
 
     Latency 3, one result a clock; the input is not registered, the output is.
     """
 
-    Parameters = GatedParameters
-    members_doc = {
-        "advance": "lock-step enable of the registers",
-        "x": "argument",
-        "y": "the function, `latency` advances later",
-    }
     latency = 3
     even: tuple
     """Lines of the octaves below 2."""
@@ -45,11 +30,6 @@ class GatedFunction(Block):
     """Lines of the octaves from 2 on, in units of 2."""
     tail: tuple = ()
     """Constants of the octave after these."""
-
-    @staticmethod
-    def members(p):
-        width = float_format(p.format).width
-        return {"advance": In(1), "x": In(width), "y": Out(width)}
 
     def circuit(self):
         m = Module()

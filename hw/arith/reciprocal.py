@@ -1,26 +1,17 @@
 """Reciprocal of a floating-point number, at most one unit in the last place from the exact value."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import OPERAND_FORMATS, float_format
-from golden.spec.parameters import Parameters, choice
+from golden.spec.formats import float_format
+from hw.arith.float_function import FloatFunction
 from hw.arith.linear_segments import LinearSegments
-from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["Reciprocal"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReciprocalParameters(Parameters):
-    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of argument and result")
-
-
-class Reciprocal(Block):
+class Reciprocal(FloatFunction):
     """``y = 1 / x`` for every x, subnormal arguments and results included; powers of two are exact.
 
     ``x = (1 + f) * 2**e`` gives ``2 / (1 + f)`` in (1, 2] by linear segments and the exponent ``-e - 1``. Only the two
@@ -32,18 +23,7 @@ class Reciprocal(Block):
     ``golden.arith.functions.reciprocal``.
     """
 
-    Parameters = ReciprocalParameters
-    members_doc = {
-        "advance": "lock-step enable of the registers",
-        "x": "argument",
-        "y": "reciprocal, `latency` advances later",
-    }
     latency = 2
-
-    @staticmethod
-    def members(p):
-        width = float_format(p.format).width
-        return {"advance": In(1), "x": In(width), "y": Out(width)}
 
     def circuit(self):
         m = Module()

@@ -1,28 +1,19 @@
 """Reciprocal square root of a floating-point number, at most one unit in the last place from the exact value."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
-from amaranth.lib.wiring import In, Out
 
-from golden.spec.formats import OPERAND_FORMATS, float_format
-from golden.spec.parameters import Parameters, choice
+from golden.spec.formats import float_format
+from hw.arith.float_function import FloatFunction
 from hw.arith.leading_zeros import LeadingZeroCounter
 from hw.arith.linear_segments import LinearSegments
 from hw.arith.shifter import LogShifter
-from hw.lib.block import Block
 from hw.lib.formats import float_layout
 from hw.lib.pipeline import Pipeline
 
 __all__ = ["ReciprocalRoot"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReciprocalRootParameters(Parameters):
-    format: str = choice(OPERAND_FORMATS[0], *OPERAND_FORMATS, doc="format of argument and result")
-
-
-class ReciprocalRoot(Block):
+class ReciprocalRoot(FloatFunction):
     """``y = 1 / sqrt(x)`` for every x, subnormal arguments included; powers of four are exact.
 
     ``x = m * 4**h`` with m in [1, 4) gives ``2 / sqrt(m)`` in (1, 2] by linear segments, rounded half up, and the
@@ -33,18 +24,7 @@ class ReciprocalRoot(Block):
     ``golden.arith.functions.reciprocal_root``.
     """
 
-    Parameters = ReciprocalRootParameters
-    members_doc = {
-        "advance": "lock-step enable of the registers",
-        "x": "argument",
-        "y": "reciprocal square root, `latency` advances later",
-    }
     latency = 3
-
-    @staticmethod
-    def members(p):
-        width = float_format(p.format).width
-        return {"advance": In(1), "x": In(width), "y": Out(width)}
 
     def circuit(self):
         m = Module()

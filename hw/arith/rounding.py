@@ -166,17 +166,7 @@ class FloatRounder(Block):
         "significand": "top bit set, unless the number is zero",
     }
 
-    @staticmethod
-    def members(p):
-        return {
-            "sign": In(1),
-            "exponent": In(signed(p.exponent_width)),
-            "significand": In(p.width),
-            "sticky": In(1),
-            "is_inf": In(1),
-            "is_nan": In(1),
-            "word": Out(float_format(p.format).width),
-        }
+    members = staticmethod(RoundPack.members)
 
     def circuit(self):
         m = Module()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from hw.cli import command_documents, mixed_precision_documents
+from hw.cli import command_documents, mixed_precision_documents, register_documents
 from hw.emit.contract import members, summary
 from hw.emit.package import build_package, write_files
 from hw.lib.errors import UsageError
@@ -38,7 +38,7 @@ def run(options):
             figures = json.dumps(measured(options.reports), indent=2) + "\n"
             write_files(FIGURES.parent, {FIGURES.name: figures})
         write_files(".", {"README.md": render(Path("README.md").read_text())})
-        for page in (command_documents, mixed_precision_documents):
+        for page in (command_documents, mixed_precision_documents, register_documents):
             write_files("docs", {page.MARKDOWN: page.markdown()})
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from None

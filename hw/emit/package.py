@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hw.emit.contract import contract_of
-from hw.emit.emission import Emission
+from hw.emit.emission import Emission, fewer_collections
 from hw.emit.header import comment, file_header
 from hw.emit.verilog import as_file
 
@@ -36,6 +36,7 @@ def build_package(components, memory="model", progress=lambda stage: None, targe
     return emit_package(components, memory, progress, target, prefix).files
 
 
+@fewer_collections()
 def emit_package(components, memory="model", progress=lambda stage: None, target="asic", prefix=""):
     """Emit ``{top name: component}``, blocks or any other Amaranth components.
 

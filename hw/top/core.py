@@ -153,8 +153,8 @@ class Core(Block):
         p, load = self.parameters, self._load
         m.submodules.imem = imem = SharedMemory(
             depth=self.imem_depth,
+            width=16 * p.row_word,
             part_width=16 * p.row_part,
-            n_parts=p.row_parts,
             n_readers=3,
             n_writers=4,
             has_next=p.groups_straddle,
@@ -175,9 +175,9 @@ class Core(Block):
     def _masks(self, m, array, softmax, engines):
         """Mask rows, bank by bank, in the order of the hash."""
         p, load = self.parameters, self._load
-        width = self.n_banks * p.key_slots
+        width, beat = self.n_banks * p.key_slots, 16 * p.row_word
         m.submodules.masks = masks = SharedMemory(
-            depth=p.mask_rows, part_width=width // p.mask_pieces, n_parts=p.mask_pieces, n_readers=4, n_writers=2
+            depth=p.mask_rows, width=width, part_width=min(width, beat), n_readers=4, n_writers=2
         )
         for reader, port in zip(
             masks.readers, (array.mask, engines.mask, softmax.mask, self._store.masks), strict=True
@@ -186,7 +186,7 @@ class Core(Block):
         made, loads = masks.writers
         m.d.comb += [
             loads.payload.address.eq(load.write_address),
-            loads.payload.data.eq(load.write_data[: width // p.mask_pieces].replicate(p.mask_pieces)),
+            loads.payload.data.eq(load.write_data[:beat].replicate(p.mask_pieces)),
             loads.payload.enable.eq(1 << load.write_part),
             loads.valid.eq(self._loads(m, Memory.MASK)),
             made.payload.address.eq(softmax.mask_write.payload.address),

@@ -133,7 +133,8 @@ class TestMake:
         assert f"further blocks by name: {' '.join(BLOCKS[len(IN_ALL) :])};" in text and "UNIT=everything" in text
 
     def test_words_reach_the_command(self):
-        result = make("-n", "verilog", "UNIT=bitonic_sorter", "PARAMS=n=2,key_width=3", "NAME=pair", "CONFIG=tiny")
+        result = make("-n", "verilog", "UNIT=bitonic_sorter", "PARAMS=n=2,key_width=3", "NAME=pair", "TARGET=fpga")
         (line,) = [line for line in result.stdout.splitlines() if "hw verilog" in line]
-        words = ["bitonic_sorter", "--config", "tiny", "-p", "n=2,key_width=3", "--memory", "model", "--name", "pair"]
+        words = ["bitonic_sorter", "--config", "small", "-p", "n=2,key_width=3", "--memory", "model"]
+        words += ["--target", "fpga", "--name", "pair"]
         assert line.replace('"', "").split()[4:] == words

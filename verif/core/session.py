@@ -13,6 +13,10 @@ from verif.bench.scoreboard import Scoreboard
 __all__ = ["Session", "run_program"]
 
 
+MOST_IDLE = 10_000
+"""Clocks in which no beat moves and no unit works, after which a run is given up."""
+
+
 class Session(NamedTuple):
     """What came of a program."""
 
@@ -39,10 +43,11 @@ class PacedSource(Source):
             self._next = cycle + self._interval
 
 
-def run_program(block, program, *, load_interval=1, sim=None):
+def run_program(block, program, *, load_interval=1, sim=None, is_long=True):
     """Run a :class:`golden.program.assembler.Program` that ends with a STORE: a :class:`Session`.
 
-    Stores and commands do not stall; a beat to load comes every ``load_interval`` clocks.
+    Stores and commands do not stall; a beat to load comes every ``load_interval`` clocks. ``is_long``: see
+    :func:`verif.bench.simulator.build`.
     """
     job = {
         "load_interval": load_interval,
@@ -51,7 +56,7 @@ def run_program(block, program, *, load_interval=1, sim=None):
         "stores": len(program.stored),
     }
     sim = simulator.choose_for(is_large=True, name=sim)
-    result = run_job(block, f"{__name__}:run_at_full_speed", job, sim=sim, long=True)
+    result = run_job(block, f"{__name__}:run_at_full_speed", job, sim=sim, long=is_long)
     word_bytes = 2 * block.parameters.row_word
     beats = b"".join(int(beat, 16).to_bytes(word_bytes, "little") for beat in result["store"])
     busy = np.array(result["busy"], np.int64)
@@ -81,12 +86,15 @@ async def run_at_full_speed(simulation):
     for source in sources:
         source.start([int(text, 16) for text in job[source.name]])
     top = len(dut.store__payload) - 1
-    ends = []
+    ends, idle = [], 0
     while len(ends) < job["stores"]:
         moved = await clock.step()
         if moved[len(sources)] and store.beats[-1] >> top:
             ends.append(store.seen_at[-1] - begin)
             simulation.progress(len(ends) / job["stores"])
+        idle = 0 if any(moved[: len(sources) + 1]) or busy.values[-1] else idle + 1
+        if idle > MOST_IDLE:
+            raise RuntimeError(f"nothing happens after {len(ends)} of {job['stores']} stores")
         if error.values[-1]:
             raise RuntimeError(f"command {word(dut.error_command)} was refused with error {error.values[-1]}")
     scoreboard.check()

@@ -28,6 +28,19 @@ POINTS = {
         },
         110,
     ),
+    "odd-beats-masks-in-pieces": (
+        {
+            "n_lanes": 3,
+            "simd_lanes": 3,
+            "max_tokens": 100,
+            "max_head_dim": 7,
+            "max_dim": 20,
+            "wmem_depth": 300,
+            "n_masks": 3,
+            "mask_depth": 9,
+        },
+        110,
+    ),
     "few-banks-many-lanes": (
         {
             "n_banks": 2,

@@ -123,9 +123,9 @@ def test_all_legal_sizes_can_be_built():
 
 def test_the_memory_of_masks_is_why_there_are_not_more_tokens():
     """A row of a mask is a word of it, which four readers take."""
-    SharedMemory(part_width=MAX_TOKENS, n_parts=1, n_readers=4)
+    SharedMemory(width=MAX_TOKENS, part_width=MAX_TOKENS, n_readers=4)
     with pytest.raises(ValueError, match="has [0-9]+ output bits; at most 65536 can be emitted"):
-        SharedMemory(part_width=2 * MAX_TOKENS, n_parts=1, n_readers=4)
+        SharedMemory(width=2 * MAX_TOKENS, part_width=MAX_TOKENS, n_readers=4)
 
 
 @pytest.mark.parametrize("config", PRESETS)

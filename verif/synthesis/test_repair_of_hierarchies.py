@@ -19,13 +19,14 @@ pytestmark = pytest.mark.slow
 REFERENCE = Path(os.environ.get("LIBERTY") or Path(__file__).parents[3] / "shared" / "lib" / "nangate45_typ.lib.gz")
 
 
-@pytest.fixture
-def library_file(tmp_path):
+@pytest.fixture(scope="module")
+def library_file(tmp_path_factory):
     """The reference library, or one that is made up where that is not here."""
     if REFERENCE.exists():
         return REFERENCE
-    (tmp_path / "mini.lib").write_text(mini_liberty.text())
-    return tmp_path / "mini.lib"
+    path = tmp_path_factory.mktemp("library") / "mini.lib"
+    path.write_text(mini_liberty.text())
+    return path
 
 
 def test_a_preserved_module_is_timed_at_its_boundary(tmp_path):
@@ -78,21 +79,22 @@ endmodule
 """
 
 
-@pytest.fixture
-def lanes(library_file, tmp_path):
-    """Fifty preserved modules under one enable, one of them behind a combinational one: ``(source, report)``."""
-    (tmp_path / "lanes.v").write_text(LANES)
+@pytest.fixture(scope="module")
+def lanes(library_file, tmp_path_factory):
+    """Fifty preserved modules under one enable, one behind a combinational one: ``(source, netlist, report)``."""
+    folder = tmp_path_factory.mktemp("lanes")
+    (folder / "lanes.v").write_text(LANES)
     report = flow.synthesise(
-        [tmp_path / "lanes.v"], "lanes", liberty=library_file, flatten="hierarchy", period_ps=700, keep=tmp_path / "job"
+        [folder / "lanes.v"], "lanes", liberty=library_file, flatten="hierarchy", period_ps=700, keep=folder / "job"
     )
-    return tmp_path / "lanes.v", report
+    return folder / "lanes.v", (folder / "job" / "mapped.v").read_text(), report
 
 
-def test_nets_into_many_modules_are_buffered(lanes, library_file, tmp_path):
+def test_nets_into_many_modules_are_buffered(lanes, library_file):
     """Nothing drives much more than ABC would let it, whether it sees the places or not."""
-    _, report = lanes
+    _, netlist, report = lanes
     assert report["flattening"]["preserved_modules"] == ["lane", "next"]
-    body = (tmp_path / "job" / "mapped.v").read_text().split("module lanes ")[1]
+    body = netlist.split("module lanes ")[1]
     nets = Counter(net for pin, net in re.findall(r"\.(go|x)\((n\d+|\w+)\)", body))
     assert len(nets) >= 3
     assert max(nets.values()) <= 1.5 * buffering.MOST_LOADS
@@ -102,12 +104,12 @@ def test_nets_into_many_modules_are_buffered(lanes, library_file, tmp_path):
 
 
 @pytest.mark.skipif(timing.opensta_version() is None, reason="OpenSTA (sta) is not installed")
-def test_own_timing_of_a_hierarchy_is_opensta_s(lanes, library_file, tmp_path, monkeypatch):
+def test_own_timing_of_a_hierarchy_is_opensta_s(lanes, library_file, monkeypatch):
     """With paths through two modules, and drivers whose loads are in other modules.
 
     What arrives at a module is the worst of its instances, late and slow alike, so that it may say a little more.
     """
-    source, report = lanes
+    source, _, report = lanes
     monkeypatch.setattr(timing, "opensta_version", lambda: None)
     alone = flow.synthesise([source], "lanes", liberty=library_file, flatten="hierarchy", period_ps=700)
     assert alone["figures"] == report["figures"]
@@ -117,9 +119,8 @@ def test_own_timing_of_a_hierarchy_is_opensta_s(lanes, library_file, tmp_path, m
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog is not installed")
 def test_netlist_of_a_hierarchy_does_what_its_verilog_says(lanes, library_file, tmp_path):
-    source, report = lanes
+    source, netlist, report = lanes
     models = cell_models(liberty.read(library_file), report["figures"]["cells_by_type"])
-    netlist = (tmp_path / "job" / "mapped.v").read_text()
     for module in ("lanes", "lane", "next"):
         netlist = netlist.replace(f" {module} ", " gates " if module == "lanes" else f" mapped_{module} ")
     (tmp_path / "gates.v").write_text(netlist + models)

@@ -26,6 +26,15 @@ class BlockShape:
         if self.dim % self.n_heads:
             raise ValueError(f"n_heads must divide dim={self.dim}, not {self.n_heads}")
 
+    def check(self, sizes):
+        """``ValueError`` if a core of these sizes cannot attend to so many tokens, or heads of so many elements."""
+        for name, value, limit in (
+            ("n_tokens", self.n_tokens, "max_tokens"),
+            ("dim / n_heads", self.head_dim, "max_head_dim"),
+        ):
+            if value > getattr(sizes, limit):
+                raise ValueError(f"{name} must be at most {limit}={getattr(sizes, limit)} of the core, not {value}")
+
     @property
     def head_dim(self):
         return self.dim // self.n_heads

@@ -21,8 +21,10 @@ _HELD = 2
 @dataclass(frozen=True, kw_only=True)
 class SharedMemoryParameters(Parameters):
     depth: int = integer(256, low=1, high=1 << 20, doc="words")
-    part_width: int = integer(16, low=1, high=1 << 16, doc="bits that are written together")
-    n_parts: int = integer(4, low=1, high=1024, doc="parts of a word, a memory bank each")
+    width: int = integer(64, low=1, high=1 << 17, doc="bits of a word")
+    part_width: int = integer(
+        16, low=1, high=1 << 16, doc="bits that are written together, a memory bank each; the last ones may be fewer"
+    )
     n_readers: int = integer(2, low=1, high=8, doc="read ports")
     n_writers: int = integer(2, low=1, high=8, doc="write ports")
     has_next: bool = flag(False, doc="whether parts of two neighbouring words can be written together")
@@ -30,6 +32,11 @@ class SharedMemoryParameters(Parameters):
     @property
     def address_width(self):
         return address_width(self.depth)
+
+    @property
+    def n_parts(self):
+        """Parts of a word."""
+        return -(-self.width // self.part_width)
 
 
 class SharedMemory(Block):
@@ -46,12 +53,11 @@ class SharedMemory(Block):
 
     @staticmethod
     def members(p):
-        width = p.part_width * p.n_parts
-        write = {"address": p.address_width, "data": width, "enable": p.n_parts}
+        write = {"address": p.address_width, "data": p.width, "enable": p.n_parts}
         if p.has_next:
             write["is_next"] = p.n_parts
         return {
-            "readers": In(ReadPort(p.address_width, width)).array(p.n_readers),
+            "readers": In(ReadPort(p.address_width, p.width)).array(p.n_readers),
             "writers": In(stream.Signature(data.StructLayout(write))).array(p.n_writers),
         }
 
@@ -62,22 +68,23 @@ class SharedMemory(Block):
         following = Signal(self.parameters.address_width)
         if self.has_next:
             m.d.comb += following.eq(write.address + 1)
-        for index in range(self.n_parts):
-            m.submodules[f"part_{index}"] = bank = MemoryBank(depth=self.depth, width=self.part_width)
+        for index in range(self.parameters.n_parts):
+            part = slice(index * self.part_width, min((index + 1) * self.part_width, self.width))
+            m.submodules[f"part_{index}"] = bank = MemoryBank(depth=self.depth, width=part.stop - part.start)
             m.d.comb += [
                 bank.read_enable.eq(read_enable),
                 bank.read_address.eq(read_address),
-                word.word_select(index, self.part_width).eq(bank.read_data),
+                word[part].eq(bank.read_data),
                 bank.write_enable.eq(write.enable[index]),
                 bank.write_address.eq(
                     Mux(write.is_next[index], following, write.address) if self.has_next else write.address
                 ),
-                bank.write_data.eq(write.data.word_select(index, self.part_width)),
+                bank.write_data.eq(write.data[part]),
             ]
         return m
 
     def _read(self, m):
-        word = Signal(self.part_width * self.n_parts)
+        word = Signal(self.width)
         enable, address = 0, 0
         taken = 0  # by a port of a lower number
         for index, reader in enumerate(self.readers):
