@@ -29,11 +29,11 @@ def test_the_recorded_layer_in_the_models():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_tiles", [1, 2])
-def test_a_part_of_the_layer_on_the_verilog(n_tiles):
-    layer = cut(8 * n_tiles, 48, 3)
+@pytest.mark.parametrize("n_tiles, n_steps", [(1, 2), (2, 3)])
+def test_a_part_of_the_layer_on_the_verilog(n_tiles, n_steps):
+    layer = cut(8 * n_tiles, 48, n_steps)
     account = compare(block_for("small", layer, n_tiles), layer, 1 / 32, n_tiles=n_tiles)
-    assert account.different == 0 and len(account.clocks) == 3
+    assert account.different == 0 and len(account.clocks) == n_steps
     assert account.busy.any(axis=0).all(), "every unit is busy at some time"
     assert (account.busy.sum(axis=1) > 1).any(), "units work at the same time"
 

@@ -20,6 +20,7 @@ class SpmmArrayBench(Bench):
     """
 
     unit = "spmm_array"
+    clocks_a_beat = 8
 
     def __init__(self, block, seed):
         super().__init__(block, seed)
