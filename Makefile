@@ -63,7 +63,7 @@ BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS
 
 # For the help; a test compares them with hw/registry.py.
 ALL := dot_product_unit vector_unit token_selector hash_bank_mapper bitonic_sorter
-FURTHER := dot_product_array spmm_array softmax_unit layer_norm_unit data_aligner quantizer_unit mixed_precision_array mixed_precision_core core
+FURTHER := dot_product_array spmm_array softmax_unit layer_norm_unit data_aligner quantizer_unit mixed_precision_array mixed_precision_core core accelerator
 
 .DEFAULT_GOAL := help
 .PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo soc check readme figures list clean
