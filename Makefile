@@ -35,6 +35,8 @@ READS_repair-table := LIBERTY POINTS
 READS_power := CONFIG UNIT PARAMS SIM LIBERTY
 READS_fpga := CONFIG UNIT PARAMS
 READS_demo := SIM
+READS_bench := SIM
+READS_soc := CONFIG SIM
 READS_figures := LIBERTY
 GOALS := $(or $(MAKECMDGOALS),help)
 READ := $(sort $(foreach goal,$(GOALS),$(READS_$(goal))))
@@ -62,10 +64,10 @@ BLOCK := $(if $(UNIT),$(UNIT),all) --config $(CONFIG) $(if $(PARAMS),-p $(PARAMS
 
 # For the help; a test compares them with hw/registry.py.
 ALL := dot_product_unit vector_unit token_selector hash_bank_mapper bitonic_sorter
-FURTHER := dot_product_array spmm_array softmax_unit layer_norm_unit data_aligner quantizer_unit mixed_precision_array mixed_precision_core core
+FURTHER := dot_product_array spmm_array softmax_unit layer_norm_unit data_aligner quantizer_unit mixed_precision_array mixed_precision_core core accelerator
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo check readme figures list clean
+.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo soc bench check readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -158,8 +160,20 @@ demo: $(VENV)/demo-ready ## an attention head on the core's Verilog: figures and
 	@mkdir -p $(BUILD)/tmp
 	$(PY) -m verif.core.demo
 
+bench: $(VENV)/ready ## workloads on the core's Verilog and in the cycle model; renews docs/bench.md
+	@mkdir -p $(BUILD)/tmp
+	$(PY) -m verif.core.benchmark
+
 $(VENV)/demo-ready: $(VENV)/ready requirements-demo.txt
 	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-demo.txt
+	@touch $@
+
+soc: $(VENV)/soc-ready ## a RISC-V in Verilog runs the head on the accelerator; needs gcc-riscv64-unknown-elf; CONFIG=edge
+	@mkdir -p $(BUILD)/tmp
+	$(PY) -m verif.system.soc $(if $(filter command,$(firstword $(origin CONFIG))),--config $(CONFIG)) $(if $(SIM),--sim $(SIM))
+
+$(VENV)/soc-ready: $(VENV)/ready requirements-soc.txt
+	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-soc.txt
 	@touch $@
 
 check: $(VENV)/check-ready ## formatting, lint and types of the Python code

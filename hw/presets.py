@@ -2,7 +2,7 @@
 
 from golden.spec.sizes import CoreSizes, spmm_array_of, words_for
 
-__all__ = ["CORES", "MIXED_PRECISION", "PRESETS", "blocks_of"]
+__all__ = ["BUSES", "CORES", "MIXED_PRECISION", "PRESETS", "blocks_of"]
 
 # tiny is for quick tests; disc has the size of one core of the DiSC paper (64 dot-product units of 64 lanes).
 CORES = {
@@ -80,7 +80,16 @@ CORES = {
 }
 
 
-def blocks_of(core):
+BUSES = {
+    "tiny": {"data_width": 64},
+    "small": {"data_width": 128},
+    "edge": {"data_width": 256, "address_width": 40},
+    "disc": {"data_width": 512, "address_width": 40},
+}
+"""The bus of the accelerator with each of these cores."""
+
+
+def blocks_of(core, bus):
     """``{block: parameters}`` of every block as a core with these sizes has it.
 
     The sizes follow; how a block is used does not, where it can do more than the core asks of it: the mapper works in
@@ -117,6 +126,7 @@ def blocks_of(core):
         },
         "data_aligner": {"n": p.n_banks},
         "core": core,
+        "accelerator": {**core, **bus},
     }
 
 
@@ -156,4 +166,4 @@ MIXED_PRECISION = {
     "disc": mixed_precision_blocks(64, 128, 64, core_lanes=64, n_buffers=5, n_tiles=10),
 }
 
-PRESETS = {name: blocks_of(core) | MIXED_PRECISION[name] for name, core in CORES.items()}
+PRESETS = {name: blocks_of(core, BUSES[name]) | MIXED_PRECISION[name] for name, core in CORES.items()}

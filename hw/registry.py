@@ -33,6 +33,7 @@ _ENTRIES = (
     Entry("mixed_precision_array"),
     Entry("mixed_precision_core"),
     Entry("core", package="hw.top"),
+    Entry("accelerator", package="hw.top"),
 )
 
 BLOCKS = tuple(entry.name for entry in _ENTRIES)

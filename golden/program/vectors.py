@@ -30,12 +30,15 @@ def run(options):
     except OSError as error:
         raise ValueError(f"cannot read the program {options.file!r}: {error.strerror or error}") from None
     files = vector_files(program, options.name)
-    folder = Path(options.output)
+    folder, written = Path(options.output), []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            (folder / name).write_text(text)
+            written.append(folder / name)
+            written[-1].write_text(text)
     except OSError as error:
+        for path in written:
+            path.unlink(missing_ok=True)
         raise ValueError(f"cannot write to the output folder {str(folder)!r}: {error.strerror or error}") from None
     for name, text in files.items():
         print(f"{folder / name}  {len(text):,} bytes")

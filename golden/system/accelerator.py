@@ -9,7 +9,7 @@ from golden.spec.accelerator.descriptor import DESCRIPTOR_FLAGS, DESCRIPTOR_WORD
 from golden.spec.accelerator.errors import AcceleratorError
 from golden.spec.accelerator.parameters import DESCRIPTOR_BYTES, AcceleratorSizes
 from golden.spec.accelerator.registers import REGISTERS, SPACE_BYTES, register
-from golden.spec.commands import ErrorCode, Opcode
+from golden.spec.commands import Command, ErrorCode, Opcode
 from golden.system.transfers import beats_of, elements_of, is_length, rows_of
 
 __all__ = ["Accelerator"]
@@ -107,7 +107,8 @@ class Accelerator:
     def _clear(self):
         for name in ("ERROR", "ERROR_NUMBER", "ERROR_ADDRESS_LOW", "ERROR_ADDRESS_HIGH", "HEAD", "TAIL", "DONE"):
             self._values[name] = 0
-        self.core.refusal = None
+        if self.core.refusal is not None:
+            self.core.execute([Command(opcode=Opcode.CLEAR)])
 
     def _event(self, name):
         self._values["INTERRUPT_STATUS"] |= register("INTERRUPT_STATUS")[name].mask
@@ -181,7 +182,7 @@ class Accelerator:
                 raise _Stop(AcceleratorError.ADDRESS, descriptor.address)
         code = check(command, sizes, self.core.state)
         if code != ErrorCode.NONE:
-            self.core.n_commands += 1
+            self.core.execute([command])
             raise _Stop(AcceleratorError.REFUSED, descriptor.address, code)
         if command.opcode == Opcode.STORE:
             beats = self.core.execute([command]).store

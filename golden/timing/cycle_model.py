@@ -69,11 +69,13 @@ def _in_order(ready, work):
 
 def _are_equal(counts):
     """Whether all rows are one, by how the array is made: that of mask 0, or of all columns."""
-    return len(counts) > _PROBED and counts.strides[0] == 0
+    return len(counts) > 0 and counts.strides[0] == 0
 
 
 def _steady(probe, available):
     """Clocks of rows that take as long as those of ``probe``, which came at once, and come when they are available."""
+    if len(available) <= len(probe) and not available.any():
+        return probe[: len(available)]
     period = (probe[-1] - probe[len(probe) // 2]) / (len(probe) - 1 - len(probe) // 2)
     before = np.arange(len(available)) * period
     return np.ceil(np.maximum.accumulate(available - before) + before + probe[0]).astype(np.int64)

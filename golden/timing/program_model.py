@@ -16,10 +16,10 @@ import numpy as np
 
 from golden.spec.commands import Memory, Opcode, Projection, Unit, form_of
 from golden.timing.cycle_model import CoreTiming
-from golden.timing.footprint import footprint, follows, waits
+from golden.timing.footprint import Footprint, follows, footprint, waits
 from golden.timing.trace import trace
-from golden.timing.usage import Usage
 from golden.timing.transfers import LoadStream, WeightLoads, load_beats, store_rows
+from golden.timing.usage import Usage
 
 __all__ = ["Estimate", "Interval", "estimate", "load_interval"]
 
@@ -51,7 +51,7 @@ class Estimate:
 
     sizes: object
     intervals: list = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
+    traced: list = field(default_factory=list)
 
     @property
     def n_clocks(self):
@@ -70,6 +70,13 @@ class Estimate:
     def of(self, unit):
         """The commands of a unit in order."""
         return [item for item in self.intervals if item.unit == unit]
+
+    def usage(self, first=0):
+        """Products, and words read and written, of the commands from number ``first`` on."""
+        usage = Usage()
+        for item in self.traced[first:]:
+            usage.add(item, self.sizes)
+        return usage
 
     def idle(self, unit, first=0, end=None):
         """``{cause: clocks}`` in which a unit has no command, between two clocks."""
@@ -110,7 +117,7 @@ def estimate(sizes, commands, beats, interval=1):
 class _Entry:
     """What later commands see of an earlier one."""
 
-    print: object
+    print: Footprint
     unit: Unit
     chosen: int
     done: int  # clock of its ``done``
@@ -134,6 +141,7 @@ class _Model:
         self.list_done = 0  # the last command that writes the token list is done
 
     def run(self, traced):
+        self.found.traced = traced
         for number, item in enumerate(traced):
             self._command(number, item)
         return self.found
@@ -207,12 +215,10 @@ class _Model:
         command, sizes, n = item.command, self.sizes, item.n_active
         if command.opcode in (Opcode.LOAD, Opcode.CTR):
             rows_done = self.stream.rows_done(command, begin)
-            self.found.usage.add(item, sizes)
             if command.opcode == Opcode.LOAD and command.function == Memory.WEIGHTS:
                 self.weight_loads.add(begin, int(rows_done[-1]), command.n_rows * sizes.n_banks)
             return rows_done, int(rows_done[-1]), int(load_beats(command, sizes) * self.stream.interval)
         if command.opcode == Opcode.STORE:
-            self.found.usage.add(item, sizes)
             if command.function == Memory.COUNTERS:
                 return None, begin + 22 + self.latencies.store, 22
             if command.function == Memory.TOKENS:
@@ -223,5 +229,4 @@ class _Model:
             return np.zeros(0, np.int64), begin + 1, 0
         writes = None if self.known_loads is None or command.function == Projection.VALUES else self.known_loads.after
         times = self.timing.of(command, item.counts, begin, available, n, writes)
-        self.found.usage.add(item, sizes)
         return times.rows_done, times.end - self.latencies.done, times.work

@@ -12,7 +12,7 @@ import numpy as np
 
 from golden.core.streams import TokenCompare, n_load_beats
 from golden.spec.commands import Memory, Opcode
-from golden.spec.sizes import words_for
+from golden.spec.sizes import CoreSizes, words_for
 
 __all__ = ["LoadStream", "WeightLoads", "load_beats", "slices", "store_rows"]
 
@@ -46,7 +46,7 @@ def load_beats(command, sizes):
 class LoadStream:
     """The stream from reset on: ``next_offer`` is the clock in which the next beat comes."""
 
-    sizes: object
+    sizes: CoreSizes
     interval: float = 1
     next_offer: float = 0
 

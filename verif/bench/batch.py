@@ -49,6 +49,7 @@ class Batch:
 
 
 OTHER_BENCHES = {
+    "accelerator": "verif.system.bench",
     "core": "verif.core.bench",
     "bitmap_scanner": "verif.core.bitmap_scanner_bench",
     "stream_helper": "verif.lib.stream_helper_bench",

@@ -29,7 +29,7 @@ def machine(*descriptors, log2=4):
         memory.place(SOURCE + 24 * row, data)
     for index, descriptor in enumerate(descriptors):
         memory.place(RING + 64 * (index % (1 << log2)), descriptor.encode())
-    accelerator = Accelerator(AcceleratorSizes(**CORES["tiny"]), memory)
+    accelerator = Accelerator(AcceleratorSizes.parse(CORES["tiny"]), memory)
     accelerator.write(offset("RING_BASE_LOW"), RING)
     accelerator.write(offset("RING_SIZE"), log2)
     accelerator.write(offset("INTERRUPT_ENABLE"), 7)

@@ -235,7 +235,7 @@ def test_data_aligner(n):
     [
         ({"n_units": 3}, "n_units must be a power of two from 2 to 64, not 3"),
         ({"n_slots": 4097}, "n_slots must be an integer from 1 to 4096, not 4097"),
-        ({"max_beats": 1025}, "max_beats must be an integer from 1 to 1024, not 1025"),
+        ({"max_beats": 2049}, "max_beats must be an integer from 1 to 2048, not 2049"),
         (
             {"max_beats": 5, "n_lanes": 4, "max_terms": 16},
             "max_beats must be no more than max_terms divided by n_lanes",
@@ -259,7 +259,7 @@ def test_dot_product_array(sizes, message):
     [
         ({"run_ahead": 9}, "run_ahead must be an integer from 0 to 8, not 9"),
         ({"run_ahead": -1}, "run_ahead must be an integer from 0 to 8, not -1"),
-        ({"n_beats": 0}, "max_beats must be an integer from 1 to 1024, not 0"),
+        ({"n_beats": 0}, "max_beats must be an integer from 1 to 2048, not 0"),
         ({"query_beats": 65}, "query_beats must be none, or an integer from 1 to 64, not 65"),
     ],
 )

@@ -68,7 +68,9 @@ class DitBlocks:
         self.sparsity = sparsity or Sparsity()
         self.sparsity.check(shape, len(blocks))
         self.is_gated = self.sparsity.tokens is not None
-        self.places = places = Places(program, shape, self.options, self.is_gated)
+        self.places = places = Places(
+            program, shape, self.options, len(self.sparsity.tokens) if self.sparsity.tokens is not None else None
+        )
         self.results = Results()
         program.load_rows(np.asarray(condition, np.float16)[None], into=places.condition)
         program.load_rows(np.ones((1, shape.dim), np.float16), into=places.ones)
@@ -205,20 +207,27 @@ class DitBlocks:
             mass = program.store_mask(_MADE, n, n, places.multiplier), program.store_mass(n)
             self.results.masks[index].append(mass)
 
-    def _gated_sum(self, block, gate):
+    def _gated_sum(self, number, block, gate):
         """x += gate * product for some rows."""
         program, places, how = self.program, self.places, self._how(block)
-        x, product = self._part(places.x, block), self._part(places.product, block)
+        x, product = self._part(places.x, block), self._part(self._turn(places.products, number), block)
         program.elementwise("mul", product, places.modulation.rows(gate, 1), into=product, **how)
         program.elementwise("add", x, product, into=x, **how)
 
+    @staticmethod
+    def _turn(matrices, number):
+        """The matrix of a block of rows."""
+        return matrices[number % len(matrices)]
+
     def _project(self, weights):
         program, places = self.program, self.places
-        for block in self._blocks(places.rows):
-            source, into = self._part(places.attention, block), self._part(places.product, block)
+        for number, block in enumerate(self._blocks(places.rows)):
+            source, into = (
+                self._part(matrix, block) for matrix in (places.attention, self._turn(places.products, number))
+            )
             program.matmul(source, weights, into=into, **self._how(block))
-            self._gated_sum(block, _GATE_1)
-            self._layer_norm(_GAMMA_2, block, places.normal_2)
+            self._gated_sum(number, block, _GATE_1)
+            self._layer_norm(_GAMMA_2, block, self._turn(places.normals_2, number))
 
     def _feed_forward(self, weights, is_last):
         """Blocks of rows; the first product of a block is computed before the second one of the block before."""
@@ -227,29 +236,25 @@ class DitBlocks:
         def compute(fc1, fc2):
             waiting = []
             for number, block in enumerate(self._blocks(places.rows)):
-                hidden = self._hidden(number, block)
-                if len(waiting) == 1 and len(places.hidden) == 1 and not self.is_gated:
+                hidden = self._turn(places.hidden, number).rows(0, block[1])
+                if len(waiting) == len(places.hidden):
                     finish(fc2, *waiting.pop(0))
-                source = self._part(places.normal_2, block)
+                source = self._part(self._turn(places.normals_2, number), block)
                 program.matmul(source, fc1, into=hidden, **self._how(block))
                 program.elementwise("gelu", hidden, into=hidden, **self._how(block))
                 if waiting:
                     finish(fc2, *waiting.pop(0))
-                waiting.append((block, hidden))
+                waiting.append((number, block, hidden))
             for item in waiting:
                 finish(fc2, *item)
             if is_last and self.is_gated:
                 self.results.tokens.append(program.store_rows(places.x))
 
-        def finish(fc2, block, hidden):
-            program.matmul(hidden, fc2, into=self._part(places.product, block), **self._how(block))
-            self._gated_sum(block, _GATE_2)
+        def finish(fc2, number, block, hidden):
+            into = self._part(self._turn(places.products, number), block)
+            program.matmul(hidden, fc2, into=into, **self._how(block))
+            self._gated_sum(number, block, _GATE_2)
             if is_last and not self.is_gated:
                 self.results.tokens.append(program.store_rows(self._part(places.x, block)))
 
         return Step(compute, [(weights.fc1, weights.fc1_bias), (weights.fc2, weights.fc2_bias)])
-
-    def _hidden(self, number, block):
-        """Where the hidden rows of a block lie."""
-        hidden = self.places.hidden[number % len(self.places.hidden)]
-        return hidden.rows(0, block[1])

@@ -70,7 +70,7 @@ def engines_suffice(sizes, head_dim):
 class Places:
     """The memory of blocks whose tokens stay in IMEM, all of it taken at once: what is left is for weights."""
 
-    def __init__(self, program, shape, options, is_gated):
+    def __init__(self, program, shape, options, n_listed=None):
         sizes, n, d = program.sizes, shape.n_tokens, shape.head_dim
         self.on_engines = engines_suffice(sizes, d) if options.on_engines is None else options.on_engines
         self.multiplier = program.multiplier(n, options.multiplier)
@@ -78,21 +78,18 @@ class Places:
         room = sizes.omem_depth // slots
         self.attention_rows = min(n, options.attention_rows or max(1, room // 2))
         n_places = 2 if 2 * self.attention_rows <= room else 1
-        self.rows = min(n, options.rows or -(-n // 4))
         # A result begins at multiples of a step: heads that are no multiple of it have elements between them.
         self.pitch = d + -d % (sizes.simd_lanes if self.on_engines else sizes.product_step)
         width = shape.n_heads * self.pitch
         for name, value in (("hidden", shape.hidden), ("dim, with what lies between heads,", width)):
             if value > sizes.max_dim:
                 raise ValueError(f"{name} must be at most max_dim={sizes.max_dim}, not {value}; TiledBlock takes more")
-        self.x, self.normal, self.normal_2, self.product = (program.matrix(n, shape.dim) for _ in range(4))
+        self.x, self.normal = program.matrix(n, shape.dim), program.matrix(n, shape.dim)
         self.attention = program.matrix(n, width)
         self.query = program.matrix(n, d)
-        # The rows of the token list lie where all rows would; other blocks of rows take turns.
-        n_hidden = 1 if is_gated or self.rows == n else 2
-        self.hidden = [program.matrix(n if is_gated else self.rows, shape.hidden) for _ in range(n_hidden)]
         self.modulation = program.matrix(6, shape.dim)
         self.condition, self.ones = program.matrix(1, shape.dim), program.matrix(1, shape.dim)
+        self._turns(program, shape, options, n_listed)
         length = words_for(d, sizes.n_lanes) * slots
         self.keys = Banked(program.place("wmem", length, purpose="keys"), n, d, self.multiplier, "wmem")
         if self.on_engines:
@@ -107,3 +104,22 @@ class Places:
             [program.place(memory, self.attention_rows * slots, purpose="a block of rows") for _ in range(n_places)]
             for memory in ("scores", "probabilities")
         )
+
+    def _turns(self, program, shape, options, n_listed):
+        """What blocks of rows write and read in turns. ``n_listed``: entries of the token list, None if all rows are
+        computed.
+
+        Listed rows lie where all rows would, and a command counts as touching all of them: blocks of them work at the
+        same time only if they have matrices of their own, and without room for these there is one block.
+        """
+        n, word = shape.n_tokens, program.sizes.row_word
+        if n_listed is None:
+            self.rows = min(n, options.rows or -(-n // 4))
+            n_hidden, n_others, hidden_rows = (2 if self.rows < n else 1), 1, self.rows
+        else:
+            needed = 2 * n * (words_for(shape.hidden, word) + 2 * words_for(shape.dim, word))
+            n_hidden = n_others = 2 if needed <= program.room("imem") else 1
+            self.rows = max(1, -(-n_listed // 4) if n_hidden == 2 else n_listed)
+            self.rows, hidden_rows = min(n, options.rows or self.rows), n
+        self.normals_2, self.products = ([program.matrix(n, shape.dim) for _ in range(n_others)] for _ in range(2))
+        self.hidden = [program.matrix(hidden_rows, shape.hidden) for _ in range(n_hidden)]

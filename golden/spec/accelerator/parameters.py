@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from golden.spec.parameters import Parameters, integer, power_of_two
 from golden.spec.sizes import CoreSizes, words_for
 
-__all__ = ["DESCRIPTOR_BYTES", "PAGE_BYTES", "AcceleratorSizes", "BusSizes"]
+__all__ = ["DESCRIPTOR_BYTES", "PAGE_BYTES", "AcceleratorSizes", "BusSizes", "DerivedLatent"]
 
 DESCRIPTOR_BYTES = 64
 PAGE_BYTES = 4096
@@ -63,9 +63,15 @@ class BusSizes(DerivedBusSizes, Parameters):
     max_ring_log2: int = integer(16, low=1, high=24, doc="log2 of the descriptors of the longest ring")
 
 
-@dataclass(frozen=True, kw_only=True)
-class AcceleratorSizes(BusSizes, CoreSizes):
-    """All parameters of an accelerator."""
+class DerivedLatent:
+    """Sizes of the latent that CTR takes."""
+
+    latent_height: int
+    latent_width: int
+    channels: int
+    patch: int
+    n_banks: int
+    reference: str
 
     @property
     def latent_pieces(self):
@@ -83,6 +89,11 @@ class AcceleratorSizes(BusSizes, CoreSizes):
     def latent_length(self):
         """Bytes that CTR takes: a latent, or two."""
         return 2 * self.n_banks * self.latent_pieces * (1 if self.reference == "last" else 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceleratorSizes(DerivedLatent, BusSizes, CoreSizes):
+    """All parameters of an accelerator."""
 
     def check(self):
         super().check()

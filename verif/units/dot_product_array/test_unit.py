@@ -174,7 +174,7 @@ def test_scores_are_dot_products():
         ({"n_units": 1}, "n_units must be a power of two from 2 to 64, not 1"),
         ({"n_slots": 0}, "n_slots must be an integer from 1 to 4096, not 0"),
         ({"run_ahead": 9}, "run_ahead must be an integer from 0 to 8, not 9"),
-        ({"max_beats": 0}, "max_beats must be an integer from 1 to 1024, not 0"),
+        ({"max_beats": 0}, "max_beats must be an integer from 1 to 2048, not 0"),
         ({"max_beats": 3, "query_beats": 4}, "query_beats must be at most max_beats=3, not 4"),
         ({"weight_depth": 0}, "weight_depth must be none, or an integer from 1 to 4194304, not 0"),
         ({"max_beats": 5, "max_terms": 64}, "max_beats must be no more than max_terms divided by n_lanes"),

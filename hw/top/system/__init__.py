@@ -1,0 +1,1 @@
+"""Parts of the accelerator around the core: bus, descriptors, transfers, registers."""
