@@ -224,7 +224,7 @@ class Accelerator(Block):
                 & dispatcher.is_idle
                 & (sequencer.is_stopped | (fetch.is_empty & ~(fetch.is_behind & control.enable)))
             ),
-            sequencer.is_quiet.eq(is_quiet),
+            sequencer.is_quiet.eq(is_quiet & fetch.is_empty),
             sequencer.clear.eq(control.clear),
             control.is_idle.eq(is_idle),
             control.status.eq(
