@@ -25,7 +25,7 @@ def _is_legal(c, block, burst, name):
     """A burst's address and length, by the rules of AXI4."""
     n_bytes = block.parameters.bus_bytes
     beats = burst.payload.length + 1
-    in_page = Signal(14, name=f"{name}_in_page")
+    in_page = Signal(14, name="end_in_page")
     c.m.d.comb += in_page.eq(burst.payload.address[:12] + beats * n_bytes)
     c.claim(f"{name} begins with a beat", ~burst.valid | (burst.payload.address % n_bytes == 0))
     c.claim(f"{name} does not cross a page", ~burst.valid | (in_page <= 4096))
@@ -93,8 +93,7 @@ PROPERTIES = [
         [SMALL],
         splitter,
         engine="bmc",
-        depth=14,
-        quick=True,
+        depth=9,
     ),
     Property(
         "accelerator",
@@ -103,7 +102,7 @@ PROPERTIES = [
         [SMALL],
         reads,
         engine="bmc",
-        depth=12,
+        depth=9,
         reach=12,
     ),
 ]
