@@ -35,6 +35,7 @@ READS_repair-table := LIBERTY POINTS
 READS_power := CONFIG UNIT PARAMS SIM LIBERTY
 READS_fpga := CONFIG UNIT PARAMS
 READS_demo := SIM
+READS_soc := CONFIG SIM
 READS_figures := LIBERTY
 GOALS := $(or $(MAKECMDGOALS),help)
 READ := $(sort $(foreach goal,$(GOALS),$(READS_$(goal))))
@@ -65,7 +66,7 @@ ALL := dot_product_unit vector_unit token_selector hash_bank_mapper bitonic_sort
 FURTHER := dot_product_array spmm_array softmax_unit layer_norm_unit data_aligner quantizer_unit mixed_precision_array mixed_precision_core core accelerator
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo check readme figures list clean
+.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo soc check readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -160,6 +161,14 @@ demo: $(VENV)/demo-ready ## an attention head on the core's Verilog: figures and
 
 $(VENV)/demo-ready: $(VENV)/ready requirements-demo.txt
 	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-demo.txt
+	@touch $@
+
+soc: $(VENV)/soc-ready ## a RISC-V in Verilog runs the head on the accelerator; needs gcc-riscv64-unknown-elf; CONFIG=edge
+	@mkdir -p $(BUILD)/tmp
+	$(PY) -m verif.system.soc $(if $(filter command,$(firstword $(origin CONFIG))),--config $(CONFIG)) $(if $(SIM),--sim $(SIM))
+
+$(VENV)/soc-ready: $(VENV)/ready requirements-soc.txt
+	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-soc.txt
 	@touch $@
 
 check: $(VENV)/check-ready ## formatting, lint and types of the Python code

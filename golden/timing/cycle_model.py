@@ -9,6 +9,7 @@ the first command of a chain). Each unit is a recursion over rows; the constants
   three phases; a row enters a phase when it has left the one before and the previous row has left this one.
 * SPMM: :func:`golden.units.spmm_array.schedule`.
 * ELEMENTWISE takes a clock for each vector_lanes elements of the words, more for a function, and as many as are read.
+* LAYER_NORM: a clock for each piece of gamma and beta and of the rows; a row waits twice until it is complete.
 * WEIGHTED_SUM: as a dense product of n_in columns whose rows have a beat, or more, for each slot.
 * PROJECT: as a dense product of a row for each slot of the hash, group of n_banks columns, and bank.
 """
@@ -42,6 +43,7 @@ class Latencies:
     softmax_mask: int = 1  # added to it by make_mask
     spmm: int = 7  # from start to where a row can be read, beside the array's schedule
     elementwise: int = 27  # from start to where a row of one piece can be read
+    layer_norm: int = 76  # the same for LAYER_NORM, after gamma and beta
     done: int = 1  # from where the last row can be read to the end of the command
 
 
@@ -176,14 +178,26 @@ class CoreTiming:
         work = np.full(n_rows, words * (pieces * passes + n_operands - 1))
         return self._vector(work, begin, available, self.latencies.elementwise)
 
-    def of(self, command, bits=None, begin=0, available=None):
+    def layer_norm(self, n_rows, n_in, begin=0, available=None):
+        """LAYER_NORM of rows of n_in elements."""
+        sizes = self.sizes
+        pieces = words_for(n_in, sizes.row_word) * (sizes.row_word // sizes.n_vector_lanes)
+        coefficients = 2 * pieces
+        ready = _ready(begin + coefficients, available, np.full(n_rows, pieces))
+        last = _in_order(ready, np.full(n_rows, pieces))
+        return self._times(begin, last + self.latencies.layer_norm + 2 * (pieces - 1), n_rows * pieces + coefficients)
+
+    def of(self, command, bits=None, begin=0, available=None, n_rows=None):
         """The :class:`Times` of a command that the core accepts; ``bits`` are those of its mask, if it has one.
 
+        ``n_rows`` are the rows that it processes, if not all: those of the token list.
+
         A command without a method of its own takes the time of ELEMENTWISE if all that it reads and writes are rows of
-        IMEM. There is no model of transfers, whose time is that of the streams, and of LAYER_NORM.
+        IMEM. There is no model of transfers, whose time is that of the streams.
         """
         form, bias = form_of(command), command.has("bias")
-        n_rows, n_in, n_out = command.n_rows, command.n_in, command.n_out
+        n_rows = command.n_rows if n_rows is None else n_rows
+        n_in, n_out = command.n_in, command.n_out
         match form.opcode:
             case Opcode.SDDMM:
                 return self.sddmm(bits, n_in, begin, available)
@@ -197,6 +211,8 @@ class CoreTiming:
                 return self.project(n_rows, n_in, n_out, bias, begin)
             case Opcode.WEIGHTED_SUM:
                 return self.weighted_sum(n_rows, n_in, n_out, begin, available)
+            case Opcode.LAYER_NORM:
+                return self.layer_norm(n_rows, n_in, begin, available)
         if not form.is_rowwise:
             raise ValueError(f"there is no cycle model of {form.name}")
         is_function = VectorOp(command.function) in FUNCTION_OPS if form.opcode == Opcode.ELEMENTWISE else False
