@@ -1,6 +1,7 @@
 """Which command waits for an earlier one, or follows it row by row: docs/commands.md, on the command table."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from golden.core.checks import extents
 from golden.spec.commands import form_of
@@ -15,12 +16,12 @@ WAITS, FOLLOWS = "waits", "follows"
 class Footprint:
     """What a command touches, of a command that the core accepts."""
 
-    command: object
-    form: object
+    command: Any
+    form: Any
     places: tuple  # (base field, Extent)
     marks: tuple  # (memory, number, first row, end row, is_written): masks, retained mass, token list
-    gives: object  # the operand whose rows it hands over, or None
-    takes: object
+    gives: Any  # the operand whose rows it hands over, or None
+    takes: Any
 
     @property
     def is_in_place(self):

@@ -173,7 +173,7 @@ def estimate(commands, sizes, known, bytes_a_clock=None):
     """
     timing = CoreTiming(sizes)
     found, footprints, rows_done = [], [], []
-    free = dict.fromkeys(Unit, (0, None))  # since when a unit is free
+    free = dict.fromkeys(Unit, 0)  # since when a unit is free
     next_take = 0
     for number, command in enumerate(commands):
         form = form_of(command)
@@ -211,13 +211,13 @@ def estimate(commands, sizes, known, bytes_a_clock=None):
         done_rows, done, work = _execute(timing, command, number, known, start, available, bytes_a_clock)
         if leader is not None:
             done = max(done, leader.done + 1)
-        waited = max(0, start - max(free[form.unit][0], 0))
+        waited = max(0, start - free[form.unit])
         reason = reasons.get(start, "issue")
         item = CommandTimes(number, form.name, form.unit, take, start, done, work, {reason: waited} if waited else {})
         found.append(item)
         footprints.append(footprint)
         rows_done.append(done_rows)
-        free[form.unit] = (done, number)
+        free[form.unit] = done
         next_take = take + timing.latencies.command
         if is_barrier:
             next_take = done + timing.latencies.command
