@@ -59,7 +59,7 @@ def image_of(commands, load_beats, sizes, base):
         rows = rows_of(descriptor, sizes)
         if rows is not None:
             descriptor = replace(descriptor, length=rows.bytes, pitch=rows.bytes, address=address)
-            rows = rows_of(descriptor, sizes)
+            rows = rows._replace(address=address, pitch=rows.bytes)
             end = address + rows.n_rows * rows.bytes
             if command.opcode == Opcode.STORE:
                 stores[number] = (address, end)

@@ -61,8 +61,9 @@ def block_table():
 
 
 def _names(members, direction):
-    """The members of one direction; of numbered ones only the first and the last."""
+    """The members of one direction; of numbered ones only the first and the last, of an AXI port its prefix."""
     names = [member["name"] for member in members if member["direction"] == direction]
+    names = list(dict.fromkeys(re.sub(r"^([ms]_axi_)\w+$", r"\1*", name) for name in names))
     numbered = [name for name in names if re.fullmatch(r"\w+_\d+", name)]
     shown = [f"`{name}`" for name in names if name not in numbered]
     return ", ".join(([f"`{numbered[0]}` … `{numbered[-1]}`"] if numbered else []) + shown)

@@ -22,6 +22,7 @@ MODULES = (
     "units.mixed_precision_array.properties",
     "units.mixed_precision_core.properties",
     "core.properties",
+    "system.properties",
     "core.pair_properties",
 )
 

@@ -98,6 +98,18 @@ def load_fails(script):
         recover(script)
 
 
+def core_refuses(script):
+    """The refused command is never counted as complete, not even when CLEAR ends the refusal."""
+    load, store = pair(script.sizes, 16, flags=2)
+    wrong = replace(load, flags=2, command=replace(load.command, destination_stride=0))
+    assert not script.submit([load, store, wrong, store])
+    script.check_error()
+    script.expect("COUNT_DESCRIPTORS")
+    script.clear()
+    script.expect("COUNT_DESCRIPTORS")
+    script.expect("DONE_NUMBER")
+
+
 def store_fails(script):
     for at in (RESULT, RESULT + 73, RESULT + 273):
         script.faults("write", (at, at + 1))
@@ -115,7 +127,9 @@ def fetch_fails(script):
 
 
 def ring_is_misused(script):
-    script.write("TAIL", 17)
+    script.write("DOORBELL", 17)
+    recover(script)
+    script.write("TAIL", 10)  # whatever is there
     recover(script)
     script.write("CONTROL", 0)
     script.write("DIRECT", 0)
@@ -168,7 +182,15 @@ def recover(script):
     works(script)
 
 
-SCENARIOS = (load_fails, store_fails, fetch_fails, ring_is_misused, fences_order_memory, clear_in_mid_flight)
+SCENARIOS = (
+    core_refuses,
+    load_fails,
+    store_fails,
+    fetch_fails,
+    ring_is_misused,
+    fences_order_memory,
+    clear_in_mid_flight,
+)
 
 
 @pytest.mark.parametrize("data_width", [32, 256])
@@ -179,3 +201,21 @@ def test_errors_are_told_and_nothing_later_is_done(data_width):
     for scenario in SCENARIOS:
         scenario(script)
     run(block, script, image, pattern="random", latency=(1, 60))
+
+
+def test_loads_fill_the_bus_whatever_its_latency():
+    """Loads of 4 KiB one after the other, 100 clocks of latency: at least 95 % of what the bus can carry."""
+    large = {"max_dim": 512, "imem_depth": 4096, "wmem_depth": 1024}
+    block = make_block("accelerator", None, SMALLEST | large | {"data_width": 32})
+    script, image, _ = new_script(block)
+    script.start(RING, 4)
+    n_loads, n_rows, n_in = 8, 4, 512
+    loads = [
+        rows(script.sizes, Opcode.LOAD, n_rows, n_in, 1024 * (i % 4), address=DATA + 4096 * i, pitch=1024)
+        for i in range(n_loads)
+    ]
+    script.submit(loads)
+    script.finish()
+    read_at = run(block, script, image, latency=(100, 100)).read_at
+    assert len(read_at) == n_loads * 1024
+    assert len(read_at) >= 0.95 * (read_at[-1] - read_at[0] + 1)

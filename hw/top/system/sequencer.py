@@ -33,7 +33,7 @@ class Sequencer(SystemPart):
         "read": "entry to read: that of the error",
         "fault": "the oldest entry with an error of the bus",
         "is_idle": "nothing is under way in dispatcher, table, fetch and DMA",
-        "is_quiet": "nothing is under way on the bus, nor waits in a DMA",
+        "is_quiet": "nothing is under way on the bus, nor waits in a DMA or was read ahead",
         "clear": "software asks for CLEAR",
         "stop": "give the core nothing further",
         "drop": "take what comes and drop it",
