@@ -223,7 +223,7 @@ class CoreTiming:
         sizes = self.sizes
         words, pieces = words_for(n_in, sizes.row_word), sizes.row_word // sizes.n_vector_lanes
         work = np.full(n_rows, words * pieces)
-        coefficients = words * max(2, pieces)
+        coefficients = words * (max(2, pieces) + 1) - 1
         ready = np.maximum(_ready(begin, available, work), begin + coefficients)
         through = _in_order(_in_order(_in_order(ready, work), work), work)
         return self._times(begin, through + self.latencies.layer_norm, work.sum())

@@ -18,7 +18,7 @@ ODD = {"n_lanes": 9, "simd_lanes": 3, "max_tokens": 50, "max_head_dim": 20, "max
 
 @pytest.mark.parametrize("core", [*CORES, "odd"])
 def test_of_a_core(core):
-    sizes = CoreSizes(**CORES.get(core, ODD))
+    sizes = CoreSizes.parse({**CORES.get(core, ODD)})
     latencies = Latencies.of(sizes)
     assert latencies.command == 4 + CommandChecker.for_core(sizes).latency
     assert latencies.softmax == 1 + SoftmaxController.for_core(sizes).latency
