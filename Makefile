@@ -35,6 +35,7 @@ READS_repair-table := LIBERTY POINTS
 READS_power := CONFIG UNIT PARAMS SIM LIBERTY
 READS_fpga := CONFIG UNIT PARAMS
 READS_demo := SIM
+READS_bench := SIM
 READS_soc := CONFIG SIM
 READS_figures := LIBERTY
 GOALS := $(or $(MAKECMDGOALS),help)
@@ -66,7 +67,7 @@ ALL := dot_product_unit vector_unit token_selector hash_bank_mapper bitonic_sort
 FURTHER := dot_product_array spmm_array softmax_unit layer_norm_unit data_aligner quantizer_unit mixed_precision_array mixed_precision_core core accelerator
 
 .DEFAULT_GOAL := help
-.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo soc check readme figures list clean
+.PHONY: help setup verilog test test-quick test-core coverage mutate gates fuzz formal formal-quick synth synth-check repair-table power fpga demo soc bench check readme figures list clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -158,6 +159,10 @@ $(VENV)/fpga-ready: $(VENV)/ready requirements-fpga.txt
 demo: $(VENV)/demo-ready ## an attention head on the core's Verilog: figures and a picture in build/demo
 	@mkdir -p $(BUILD)/tmp
 	$(PY) -m verif.core.demo
+
+bench: $(VENV)/ready ## workloads on the core's Verilog and in the cycle model; renews docs/bench.md
+	@mkdir -p $(BUILD)/tmp
+	$(PY) -m verif.core.benchmark
 
 $(VENV)/demo-ready: $(VENV)/ready requirements-demo.txt
 	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-demo.txt

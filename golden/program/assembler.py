@@ -135,7 +135,7 @@ class Program(DataProgram):
         )
         return Encoded(first, query.n_rows, keys.n_rows, mask, gated, "scores", first_row)
 
-    def softmax(self, scores, scale, theta=0, mask_out=None, use_mass=False, at=None):
+    def softmax(self, scores, scale, theta=0.0, mask_out=None, use_mass=False, at=None):
         """Probabilities of scores. ``mask_out`` makes the mask of those >= theta, and the retained mass."""
         length = scores.n_rows * self.sizes.slots_of(scores.n_keys)
         first = self.place("probabilities", length, at, f"{scores.n_rows} rows of probabilities")

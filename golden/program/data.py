@@ -135,6 +135,11 @@ class DataProgram:
         """All beats of the load stream in order, [n, row_word]."""
         return np.concatenate([np.zeros((0, self.sizes.row_word), np.uint16), *self._beats])
 
+    @property
+    def beats_of_loads(self):
+        """The beats of each LOAD and CTR in order; those that a host is to bring back are 0 before a run."""
+        return tuple(self._beats)
+
     def beat_integers(self):
         """The same as integers of 16 * row_word bits."""
         return [int.from_bytes(beat.astype("<u2").tobytes(), "little") for beat in self.load_beats]

@@ -1,224 +1,232 @@
-"""Cycle model of whole programs: commands that overlap as the scoreboard lets them, loads and stores included.
+"""When each command of a program runs on the core: a model of the scoreboard over the times of single commands.
 
-A command is checked, takes one of in_flight entries, and starts when its unit is free, when no command that it must
-wait for is under way, and when the one that it follows has started (docs/commands.md). How long it takes then is in
-:class:`golden.timing.cycle_model.CoreTiming`; a transfer takes its beats at the rate of the bus. As all of this depends
-on earlier commands only, commands are looked at one after the other.
+Commands are checked one after the other, get one of in_flight entries, and start when they wait for no other
+(:mod:`golden.timing.footprint`) and their unit is free; what follows another command takes its rows as they are done.
+As a command waits for earlier ones only, one pass over the program gives all times. Times of commands are those of
+:mod:`golden.timing.cycle_model` and :mod:`golden.timing.transfers`; all follow from the parameters of the core, the
+program, its masks and token lists. Not modelled: ports of IMEM, masks and probabilities that two units want in one
+clock.
 """
 
+import heapq
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from golden.core.checks import WrittenState
-from golden.core.core import Core
-from golden.core.streams import TokenCompare, n_load_beats
-from golden.spec.commands import Memory, Opcode, Unit, form_of
-from golden.spec.counters import COUNTERS
-from golden.spec.sizes import words_for
+from golden.spec.commands import Memory, Opcode, Projection, Unit, form_of
 from golden.timing.cycle_model import CoreTiming
-from golden.timing.hazards import FOLLOWS, WAITS, footprint_of, relation
+from golden.timing.footprint import Footprint, follows, footprint, waits
+from golden.timing.trace import trace
+from golden.timing.transfers import LoadStream, WeightLoads, load_beats, store_rows
+from golden.timing.usage import Usage
 
-__all__ = ["CommandTimes", "Estimate", "Trace", "dense_trace", "estimate", "trace"]
+__all__ = ["Estimate", "Interval", "estimate", "load_interval"]
 
-_START, _AFTER, _FREE = 3, 4, 3
-"""Clocks from an entry to the start; from the end of a command to the start of one that waits, and to a free entry."""
-
-_LOAD, _STORE = 4, 8
-"""Clocks from the start of a transfer to its first word, and to its first beat."""
+_TO_START = 3  # clocks from where nothing keeps a command to its start; its unit is busy one clock before that
+_TO_ENTRY = 2  # from a command's end to where its entry can be taken again
 
 
 @dataclass(frozen=True)
-class Trace:
-    """What the time of a command depends on beside its fields: set bits a bank [rows, banks], and rows processed."""
+class Interval:
+    """A command at work: ``busy`` from ``begin`` to ``end``, ``work`` of these clocks its bound."""
 
-    counts: dict  # command's number: [rows, banks]
-    rows: dict  # command's number: rows
-    tokens: dict  # command's number: the state of masks, mass and token list before it
+    number: int
+    command: object
+    unit: Unit
+    taken: int
+    begin: int
+    end: int
+    work: int
+    cause: str  # what kept it from starting earlier
 
-
-def _dense_counts(n_rows, n_keys, sizes):
-    banks = words_for(n_keys - np.arange(sizes.n_banks), sizes.n_banks)
-    return np.broadcast_to(np.maximum(banks, 0), (n_rows, sizes.n_banks))
-
-
-def dense_trace(commands, sizes):
-    """The trace of a program in which all masks are of ones and whose token list, if any, has all tokens."""
-    state = WrittenState([sizes.max_tokens] * sizes.n_masks, sizes.max_tokens, list(range(sizes.max_tokens)))
-    counts = {
-        number: _dense_counts(command.n_rows, command.n_out, sizes)
-        for number, command in enumerate(commands)
-        if command.opcode in (Opcode.SDDMM, Opcode.SOFTMAX, Opcode.SPMM)
-    }
-    rows = {number: command.n_rows for number, command in enumerate(commands)}
-    return Trace(counts, rows, dict.fromkeys(rows, state))
-
-
-def trace(commands, load_beats, sizes):
-    """The trace of a program, which the golden model runs; every command must be one that the core accepts."""
-    core, counts, rows, states, taken = Core(sizes), {}, {}, {}, 0
-    for number, command in enumerate(commands):
-        state = WrittenState(list(core.state.mask_count), core.state.mass_count, list(core.state.tokens or []))
-        states[number] = state
-        chosen = np.arange(command.first_row, command.first_row + command.n_rows)
-        if command.has("gated"):
-            tokens = np.array(state.tokens, np.int64)
-            chosen = tokens[command.first_row : command.first_row + command.n_rows]
-        rows[number] = len(chosen)
-        if command.opcode in (Opcode.SDDMM, Opcode.SOFTMAX, Opcode.SPMM):
-            mask = core.memories.mask[core.memories.mask_row_numbers(command.mask, chosen)].data
-            bits = np.broadcast_to(mask, (len(chosen), mask.shape[1])).reshape(len(chosen), sizes.n_banks, -1)
-            counts[number] = bits[:, :, : sizes.slots_of(command.n_out)].sum(axis=2)
-        run = core.execute([command], load_beats[taken:])
-        if not run.executed[0]:
-            raise ValueError(f"command {number} is refused: {core.refusal}")
-        taken += run.load_beats
-    return Trace(counts, rows, states)
+    @property
+    def name(self):
+        return form_of(self.command).name
 
 
 @dataclass
-class CommandTimes:
-    """A command's way: when it got an entry, started and was done, and what it waited for before its start."""
-
-    number: int
-    name: str
-    unit: Unit | None
-    taken: int
-    start: int
-    done: int
-    work: int  # clocks of its unit if nothing is waited for
-    waits: dict = field(default_factory=dict)  # cause: clocks
-
-
-@dataclass(frozen=True)
 class Estimate:
-    """The times of a program's commands."""
+    """What :func:`estimate` found; ``n_clocks`` from the first command to the end of the last one."""
 
-    commands: list
+    sizes: object
+    intervals: list = field(default_factory=list)
+    traced: list = field(default_factory=list)
 
     @property
-    def clocks(self):
-        """From the first command to the last one's end."""
-        return max((item.done for item in self.commands), default=0)
+    def n_clocks(self):
+        return max((item.end for item in self.intervals), default=0)
 
-    def busy(self, unit):
-        """Clocks between start and end of a unit's commands."""
-        return sum(item.done - item.start for item in self.commands if item.unit == unit)
+    @cached_property
+    def busy(self):
+        """Clocks that each unit is busy."""
+        return {unit: sum(item.end - item.begin for item in self.of(unit)) for unit in Unit}
 
-    def work(self, unit):
-        """Clocks for which a unit has work."""
-        return sum(item.work for item in self.commands if item.unit == unit)
+    @cached_property
+    def work(self):
+        """Clocks of these that its commands need if nothing keeps them."""
+        return {unit: sum(item.work for item in self.of(unit)) for unit in Unit}
 
-    def waits(self, unit):
-        """``{cause: clocks}`` of a unit: why it had no command to begin with."""
-        total = {}
-        for item in self.commands:
-            if item.unit == unit:
-                for cause, clocks in item.waits.items():
-                    total[cause] = total.get(cause, 0) + clocks
-        return total
+    def of(self, unit):
+        """The commands of a unit in order."""
+        return [item for item in self.intervals if item.unit == unit]
 
+    def usage(self, first=0):
+        """Products, and words read and written, of the commands from number ``first`` on."""
+        usage = Usage()
+        for item in self.traced[first:]:
+            usage.add(item, self.sizes)
+        return usage
 
-def _transfer_clocks(command, sizes, bytes_a_clock):
-    """Clocks of a LOAD, CTR or STORE: its beats, each in the slices in which they are written, at the bus's rate."""
-    beat = 2 * sizes.row_word
-    if command.opcode == Opcode.CTR:
-        n_beats, slices = TokenCompare(sizes).n_beats, max(1, sizes.row_word // sizes.n_banks)
-        n_bytes = n_beats * beat
-    elif command.opcode == Opcode.LOAD:
-        n_beats = n_load_beats(command, sizes)
-        width = {
-            Memory.WEIGHTS: sizes.n_lanes,
-            Memory.VALUES: sizes.simd_lanes,
-            Memory.SCORES: sizes.n_banks,
-            Memory.PROBABILITIES: sizes.n_banks,
-            Memory.TOKENS: 1,
-            Memory.MASS: 1,
-        }.get(Memory(command.function), sizes.row_word)
-        slices = sizes.row_word // width
-        n_bytes = 2 * command.n_rows * command.n_in if command.function == Memory.ROWS else n_beats * beat
-    else:
-        words = {
-            Memory.ROWS: command.n_rows * words_for(command.n_in, sizes.row_word),
-            Memory.MASK: command.n_rows * sizes.mask_pieces,
-            Memory.COUNTERS: len(COUNTERS),
-        }
-        n_beats, slices = words.get(Memory(command.function), command.n_rows), 1
-        n_bytes = 2 * command.n_rows * command.n_in if command.function == Memory.ROWS else n_beats * beat
-    clocks = n_beats * slices
-    return clocks if bytes_a_clock is None else max(clocks, -(-n_bytes // bytes_a_clock))
-
-
-def _execute(timing, command, number, known, begin, available, bytes_a_clock):
-    """``(rows_done or None, done, work)`` of a command that starts at ``begin``."""
-    sizes, rows = timing.sizes, known.rows[number]
-    if form_of(command).unit in (Unit.LOAD, Unit.STORE):
-        clocks = _transfer_clocks(command, sizes, bytes_a_clock)
-        is_rows = command.function == Memory.ROWS and command.opcode != Opcode.CTR
-        if form_of(command).unit == Unit.STORE:
-            last = begin if available is None or not is_rows else int(available[-1])
-            return None, max(begin + clocks, last) + _STORE, clocks
-        done = begin + _LOAD + np.arange(1, rows + 1) * (clocks / max(rows, 1)) if is_rows else None
-        return (None if done is None else done.astype(np.int64)), begin + _LOAD + clocks, clocks
-    if rows == 0:
-        return np.zeros(0, np.int64), begin + 1, 0
-    times = timing.of(command, known.counts.get(number), begin, available, rows)
-    return times.rows_done, times.end, times.work
-
-
-def estimate(commands, sizes, known, bytes_a_clock=None):
-    """The :class:`Estimate` of a program whose :class:`Trace` is ``known``.
-
-    ``bytes_a_clock`` is the rate of the bus, for loads and for stores; by default the streams are never waited for.
-    """
-    timing = CoreTiming(sizes)
-    found, footprints, rows_done = [], [], []
-    free = dict.fromkeys(Unit, 0)  # since when a unit is free
-    next_take = 0
-    for number, command in enumerate(commands):
-        form = form_of(command)
-        footprint = footprint_of(command, sizes, known.tokens[number])
-        is_barrier = form.unit is None or (form.unit == Unit.STORE and command.function == Memory.COUNTERS)
-        in_flight = [item for item in found if item.done + _FREE > next_take]
-        take, cause = next_take, None
-        if is_barrier and in_flight:
-            take, cause = max(item.done for item in in_flight) + 1, "barrier"
-        elif len(in_flight) >= sizes.in_flight:
-            take = max(take, sorted(item.done for item in in_flight)[-sizes.in_flight] + _FREE)
-            cause = "entries" if take > next_take else None
-        if form.unit is None:
-            found.append(CommandTimes(number, form.name, None, take, take, take, 0))
-            footprints.append(footprint)
-            rows_done.append(None)
-            next_take = take + timing.latencies.command
-            continue
-        start, leader = take + _START, None
-        reasons = {start: cause or "issue"}
-        for other in in_flight:
-            if other.unit is None or other.done <= take:
+    def idle(self, unit, first=0, end=None):
+        """``{cause: clocks}`` in which a unit has no command, between two clocks."""
+        found, clock = {}, first
+        end = self.n_clocks if end is None else end
+        for item in self.of(unit):
+            if item.end <= first or item.begin >= end:
                 continue
-            kind = relation(footprint, footprints[other.number])
-            if other.unit == form.unit or kind == WAITS:
-                reason = f"{form.unit.name.lower()} busy" if other.unit == form.unit else other.unit.name.lower()
-                reasons.setdefault(other.done + _AFTER, reason)
-                start = max(start, other.done + _AFTER)
-            elif kind == FOLLOWS:
-                leader = other
-                start = max(start, other.start + 1)
-        available = None
-        if leader is not None and leader.done > start:
-            available = rows_done[leader.number]
-        done_rows, done, work = _execute(timing, command, number, known, start, available, bytes_a_clock)
-        if leader is not None:
-            done = max(done, leader.done + 1)
-        waited = max(0, start - free[form.unit])
-        reason = reasons.get(start, "issue")
-        item = CommandTimes(number, form.name, form.unit, take, start, done, work, {reason: waited} if waited else {})
-        found.append(item)
-        footprints.append(footprint)
-        rows_done.append(done_rows)
-        free[form.unit] = done
-        next_take = take + timing.latencies.command
-        if is_barrier:
-            next_take = done + timing.latencies.command
-    return Estimate(found)
+            gap = item.begin - clock
+            if gap > 0:
+                found[item.cause] = found.get(item.cause, 0) + gap
+            clock = item.end
+        if clock < end:
+            found["no more commands"] = end - clock
+        return found
+
+
+def load_interval(sizes, bytes_a_clock):
+    """Clocks from beat to beat of the load stream on a bus of that width."""
+    return max(1, 2 * sizes.row_word / bytes_a_clock)
+
+
+def estimate(sizes, commands, beats, interval=1):
+    """The :class:`Estimate` of a program that the core accepts.
+
+    ``beats`` are those of each LOAD and CTR in order; ``interval``: a beat to load comes every so many clocks.
+    """
+    traced = trace(sizes, commands, beats)
+    # Loads of weights keep PROJECT from writing, also those behind it in the program: a second pass knows them.
+    first = _Model(sizes, interval, None)
+    found = first.run(traced)
+    if any(command.opcode == Opcode.PROJECT for command in commands):
+        found = _Model(sizes, interval, first.weight_loads).run(traced)
+    return found
+
+
+@dataclass
+class _Entry:
+    """What later commands see of an earlier one."""
+
+    print: Footprint
+    unit: Unit
+    chosen: int
+    done: int  # clock of its ``done``
+    rows_done: np.ndarray | None
+    begins_over: set = field(default_factory=set)  # entries that it follows
+
+
+class _Model:
+    def __init__(self, sizes, interval, known_loads):
+        self.known_loads, self.weight_loads = known_loads, WeightLoads()
+        self.sizes, self.timing = sizes, CoreTiming(sizes)
+        self.latencies = self.timing.latencies
+        self.stream = LoadStream(sizes, interval)
+        self.found = Estimate(sizes)
+        self.entries = []  # those that may not be done, in order
+        self.ends = []  # the latest ends, as many as there are entries less one, the first to end first
+        self.last_of_unit = {}
+        self.taken = -2
+        self.barrier = 0  # no command is taken before it
+        self.window = None  # the unit that kept a command from an entry, and until which command it shows
+        self.list_done = 0  # the last command that writes the token list is done
+
+    def run(self, traced):
+        self.found.traced = traced
+        for number, item in enumerate(traced):
+            self._command(number, item)
+        return self.found
+
+    def _command(self, number, item):
+        command, sizes = item.command, self.sizes
+        is_clear = command.opcode == Opcode.CLEAR
+        is_counters = command.opcode == Opcode.STORE and command.function == Memory.COUNTERS
+        checked = max(self.taken, self.barrier) + self.latencies.command
+        uses_list = command.has("gated") or (command.opcode == Opcode.STORE and command.function == Memory.TOKENS)
+        if uses_list:
+            checked = max(checked, self.list_done + self.latencies.command)
+        last = max((entry.done for entry in self.entries), default=-1)
+        if is_clear:
+            self.taken = max(checked - 2, last + 1)
+            return
+        taken, unit = checked, form_of(command).unit
+        if is_counters:
+            taken = max(taken, last + 2)
+        if len(self.ends) == sizes.in_flight and self.ends[0][0] + _TO_ENTRY > taken:
+            taken = self.ends[0][0] + _TO_ENTRY
+            self.window = f"window full, behind {self.ends[0][1]}", number + sizes.in_flight
+        self.taken = taken
+        chosen, cause, leader, entry = self._place(number, item, taken, unit)
+        begin = chosen + 2
+        available = None if leader is None else leader.rows_done
+        rows_done, done, work = self._time(item, begin, available)
+        entry.done, entry.rows_done = done, rows_done
+        self.found.intervals.append(Interval(number, command, unit, taken, begin - 1, done + 1, work, cause))
+        self.entries = [each for each in self.entries if each.done >= taken] + [entry]
+        heapq.heappush(self.ends, (done, unit.name.lower()))
+        if len(self.ends) > sizes.in_flight:
+            heapq.heappop(self.ends)
+        self.last_of_unit[unit] = entry
+        if is_counters:
+            self.barrier = done + 1
+        if any(kind == "tokens" for kind, _ in entry.print.written):
+            self.list_done = done + 1
+
+    def _place(self, number, item, taken, unit):
+        """Clock in which a command is chosen to start, what kept it, the entry that it follows, its own entry."""
+        entry = _Entry(footprint(item.command, self.sizes, item.largest_token), unit, 0, 0, None)
+        chosen, cause = taken + 1, "issue of commands"
+        if self.window is not None and number < self.window[1]:
+            cause = self.window[0]
+        leaders = []
+        for index, earlier in enumerate(self.entries):
+            if earlier.done < taken - 1:
+                continue
+            if earlier.unit == unit:
+                if earlier.done + 1 >= chosen:
+                    chosen, cause = earlier.done + 1, "the unit itself"
+            elif waits(entry.print, earlier.print, item.is_ascending):
+                if earlier.done + 1 > chosen:
+                    chosen, cause = earlier.done + 1, f"operands, {earlier.unit.name.lower()}"
+            elif follows(entry.print, earlier.print, item.is_ascending):
+                leaders.append((index, earlier))
+        # Of commands that follow each other in place, the last one hands the rows over.
+        over = set().union(*(earlier.begins_over for _, earlier in leaders)) if leaders else set()
+        leaders = [earlier for _, earlier in leaders if id(earlier) not in over]
+        entry.begins_over = {id(earlier) for earlier in leaders}
+        for earlier in leaders:
+            if earlier.chosen + 1 > chosen:
+                chosen, cause = earlier.chosen + 1, f"rows, {earlier.unit.name.lower()}"
+        entry.chosen = chosen
+        leader = leaders[-1] if leaders and leaders[-1].done >= chosen else None
+        return chosen, cause, leader, entry
+
+    def _time(self, item, begin, available):
+        """``(rows_done, clock of done, work)`` of a command that starts in clock ``begin``."""
+        command, sizes, n = item.command, self.sizes, item.n_active
+        if command.opcode in (Opcode.LOAD, Opcode.CTR):
+            rows_done = self.stream.rows_done(command, begin)
+            if command.opcode == Opcode.LOAD and command.function == Memory.WEIGHTS:
+                self.weight_loads.add(begin, int(rows_done[-1]), command.n_rows * sizes.n_banks)
+            return rows_done, int(rows_done[-1]), int(load_beats(command, sizes) * self.stream.interval)
+        if command.opcode == Opcode.STORE:
+            if command.function == Memory.COUNTERS:
+                return None, begin + 22 + self.latencies.store, 22
+            if command.function == Memory.TOKENS:
+                return None, begin + item.largest_token + 1 + self.latencies.store, item.largest_token
+            end, n_beats = store_rows(command, sizes, begin, available, self.latencies.store)
+            return None, end, n_beats
+        if n == 0:
+            return np.zeros(0, np.int64), begin + 1, 0
+        writes = None if self.known_loads is None or command.function == Projection.VALUES else self.known_loads.after
+        times = self.timing.of(command, item.counts, begin, available, n, writes)
+        return times.rows_done, times.end - self.latencies.done, times.work

@@ -109,6 +109,7 @@ class Accelerator(Block):
             table.in_memory.eq(dispatcher.in_memory),
             table.entry.eq(dispatcher.entry),
             table.skip.eq(dispatcher.clear_sent),
+            table.hold.eq(sequencer.drop),
             table.clear.eq(sequencer.wipe),
             # The core reports every command but CLEAR, of which only one is under way.
             table.completed.valid.eq(core.completed.valid | dispatcher.is_complete),

@@ -98,6 +98,18 @@ def load_fails(script):
         recover(script)
 
 
+def core_refuses(script):
+    """The refused command is never counted as complete, not even when CLEAR ends the refusal."""
+    load, store = pair(script.sizes, 16, flags=2)
+    wrong = replace(load, flags=2, command=replace(load.command, destination_stride=0))
+    assert not script.submit([load, store, wrong, store])
+    script.check_error()
+    script.expect("COUNT_DESCRIPTORS")
+    script.clear()
+    script.expect("COUNT_DESCRIPTORS")
+    script.expect("DONE_NUMBER")
+
+
 def store_fails(script):
     for at in (RESULT, RESULT + 73, RESULT + 273):
         script.faults("write", (at, at + 1))
@@ -170,7 +182,15 @@ def recover(script):
     works(script)
 
 
-SCENARIOS = (load_fails, store_fails, fetch_fails, ring_is_misused, fences_order_memory, clear_in_mid_flight)
+SCENARIOS = (
+    core_refuses,
+    load_fails,
+    store_fails,
+    fetch_fails,
+    ring_is_misused,
+    fences_order_memory,
+    clear_in_mid_flight,
+)
 
 
 @pytest.mark.parametrize("data_width", [32, 256])

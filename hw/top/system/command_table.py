@@ -39,6 +39,7 @@ class CommandTable(SystemPart):
         "is_pending": "some entry is not complete, or complete and not retired though it could be",
         "is_empty": "all entries have retired",
         "read": "entry of the fault whose data are read; while nothing retires",
+        "hold": "nothing retires, whatever becomes of the refusal",
         "clear": "forget all entries",
     }
 
@@ -63,6 +64,7 @@ class CommandTable(SystemPart):
             "is_empty": Out(1),
             "oldest": Out(p.slot_width),
             "read": In(slot),
+            "hold": In(1),
             "clear": In(1),
         }
 
@@ -85,7 +87,14 @@ class CommandTable(SystemPart):
             is_blocked.eq(
                 (self.fault.valid & (self.fault.slot == head)) | (self.refused.valid & (self.refused.slot == head))
             ),
-            pops.eq((level != 0) & ~is_blocked & ~is_reading & ~self.read.valid & ~Array(in_core | in_memory)[head]),
+            pops.eq(
+                (level != 0)
+                & ~self.hold
+                & ~is_blocked
+                & ~is_reading
+                & ~self.read.valid
+                & ~Array(in_core | in_memory)[head]
+            ),
             entries.write_enable.eq(self.add),
             entries.write_address.eq(tail),
             entries.write_data.eq(self.entry),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,8 @@ class Workload:
 
 def sizes_of(workload):
     """The core of a workload."""
-    return CoreSizes(**(CORES[workload.config] | dict(workload.parameters)))
+    values: dict[str, Any] = {**CORES[workload.config], **dict(workload.parameters)}
+    return CoreSizes(**values)
 
 
 def _products(program, commands):
