@@ -27,7 +27,7 @@ _FLAGS = ("-march=rv32im", "-mabi=ilp32", "-std=c99", "-O2", "-Wall", "-Wextra",
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m verif.system.soc", description=__doc__.split(": ")[1])
-    parser.add_argument("--config", default="edge", metavar="|".join(PRESETS), help="preset (default edge)")
+    parser.add_argument("--config", default="small", metavar="|".join(PRESETS), help="preset (default small)")
     parser.add_argument("--latency", type=int, default=20, help="clocks of the memory (default 20)")
     parser.add_argument("--sim", metavar="|".join(simulator.SIMULATORS), help="simulator (default Verilator)")
     parser.add_argument("-o", "--output", default="build/soc", metavar="DIR", help="where everything is built")
