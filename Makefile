@@ -168,9 +168,9 @@ $(VENV)/demo-ready: $(VENV)/ready requirements-demo.txt
 	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-demo.txt
 	@touch $@
 
-soc: $(VENV)/soc-ready ## a RISC-V in Verilog runs the head on the accelerator; needs gcc-riscv64-unknown-elf; CONFIG=edge
+soc: $(VENV)/soc-ready ## a RISC-V in Verilog runs a head on the accelerator; needs gcc-riscv64-unknown-elf
 	@mkdir -p $(BUILD)/tmp
-	$(PY) -m verif.system.soc $(if $(filter command,$(firstword $(origin CONFIG))),--config $(CONFIG)) $(if $(SIM),--sim $(SIM))
+	$(PY) -m verif.system.soc --config $(CONFIG) $(if $(SIM),--sim $(SIM))
 
 $(VENV)/soc-ready: $(VENV)/ready requirements-soc.txt
 	$(PY) -m pip install --quiet --progress-bar on --requirement requirements-soc.txt

@@ -100,13 +100,13 @@ def _heads(is_masked, n_heads=4):
         begin = len(program.commands)
         for index in range(n_heads):
             query, keys, values = places[index % 2]
-            scores = program.sddmm(query, keys, mask=int(is_masked), at=0)
+            scores = program.sddmm(query, keys, mask=1 + index % 2 if is_masked else 0, at=0)
             if index + 1 < n_heads:
+                if is_masked:
+                    program.load_mask(mask, 2 - index % 2, MULTIPLIER)
                 places[1 - index % 2] = _load(program, head.second, *(places[1 - index % 2] or (None, None, None)))
             probabilities = program.softmax(scores, d**-0.5, at=0)
             program.spmm(probabilities, values, into=output[index % 2])
-            if is_masked and index + 1 < n_heads:
-                program.load_mask(mask, 1, MULTIPLIER)
             program.store_rows(output[index % 2])
         return program, n_heads * 2 * n * n * d, begin
 

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,7 @@ _FLAGS = ("-march=rv32im", "-mabi=ilp32", "-std=c99", "-O2", "-Wall", "-Wextra",
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m verif.system.soc", description=__doc__.split(": ")[1])
-    parser.add_argument("--config", default="edge", metavar="|".join(PRESETS), help="preset (default edge)")
+    parser.add_argument("--config", default="small", metavar="|".join(PRESETS), help="preset (default small)")
     parser.add_argument("--latency", type=int, default=20, help="clocks of the memory (default 20)")
     parser.add_argument("--sim", metavar="|".join(simulator.SIMULATORS), help="simulator (default Verilator)")
     parser.add_argument("-o", "--output", default="build/soc", metavar="DIR", help="where everything is built")
@@ -110,10 +111,13 @@ def _simulate(sim, folder, files, parameters):
         command = ["vvp", "soc.vvp"]
     else:
         values = [f"-G{name}={value}" for name, value in parameters.items()]
-        tool = Path(sys.executable).parent / "verilator"
-        options = ["--binary", "--timing", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--top-module", "testbench"]
+        options = ["--binary", "--timing", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--top-module", "testbench"]
+        # The rules of the Python package's Verilator for precompiled headers work with one C++ file only.
+        options += ["--output-split", "0", "-MAKEFLAGS", "VM_PARALLEL_BUILDS=0", "-CFLAGS", "-std=c++20 -O1"]
         built = folder / "verilator"
-        _run([tool, *options, *values, "-CFLAGS", "-O1", "-j", "2", "--Mdir", built, "-o", "soc", *files])
+        environment = os.environ | simulator.verilator_environment()
+        tool = shutil.which("verilator", path=environment["PATH"]) or "verilator"
+        _run([tool, *options, *values, "--Mdir", built, "-o", "soc", *files], environment)
         command = [(built / "soc").resolve()]
     last = ""
     with subprocess.Popen(list(map(str, command)), cwd=folder, stdout=subprocess.PIPE, text=True) as process:
@@ -124,8 +128,8 @@ def _simulate(sim, folder, files, parameters):
     return 0 if last.startswith("exit code 0 ") else 1
 
 
-def _run(command):
-    result = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+def _run(command, environment=None):
+    result = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, env=environment)
     if result.returncode:
         raise UsageError(f"{Path(str(command[0])).name} failed: {(result.stderr or result.stdout).strip()[-2000:]}")
 
