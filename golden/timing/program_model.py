@@ -118,11 +118,12 @@ class _Entry:
     """What later commands see of an earlier one."""
 
     print: Footprint
+    number: int
     unit: Unit
     chosen: int
     done: int  # clock of its ``done``
     rows_done: np.ndarray | None
-    begins_over: set = field(default_factory=set)  # entries that it follows
+    begins_over: set = field(default_factory=set)  # numbers of those that it follows
 
 
 class _Model:
@@ -183,7 +184,7 @@ class _Model:
 
     def _place(self, number, item, taken, unit):
         """Clock in which a command is chosen to start, what kept it, the entry that it follows, its own entry."""
-        entry = _Entry(footprint(item.command, self.sizes, item.largest_token), unit, 0, 0, None)
+        entry = _Entry(footprint(item.command, self.sizes, item.largest_token), number, unit, 0, 0, None)
         chosen, cause = taken + 1, "issue of commands"
         if self.window is not None and number < self.window[1]:
             cause = self.window[0]
@@ -201,8 +202,8 @@ class _Model:
                 leaders.append((index, earlier))
         # Of commands that follow each other in place, the last one hands the rows over.
         over = set().union(*(earlier.begins_over for _, earlier in leaders)) if leaders else set()
-        leaders = [earlier for _, earlier in leaders if id(earlier) not in over]
-        entry.begins_over = {id(earlier) for earlier in leaders}
+        leaders = [earlier for _, earlier in leaders if earlier.number not in over]
+        entry.begins_over = {earlier.number for earlier in leaders}
         for earlier in leaders:
             if earlier.chosen + 1 > chosen:
                 chosen, cause = earlier.chosen + 1, f"rows, {earlier.unit.name.lower()}"
