@@ -140,7 +140,7 @@ class _Linear:
             words_for(n_out, sizes.n_banks), program.room("wmem") // self.group_words, sizes.max_dim // sizes.n_banks
         )
         if len(self.pieces) > 1 and not self.adds:
-            n_groups = min(n_groups, sizes.pmem_depth)
+            n_groups = self._groups_of_sums(min(n_groups, sizes.pmem_depth), source.n_rows, n_out)
         self.width = n_groups * sizes.n_banks
         self.tiles = [(first, min(self.width, n_out - first)) for first in range(0, n_out, self.width or 1)]
         if not n_groups:
@@ -154,7 +154,9 @@ class _Linear:
         if len(self.pieces) > 1 and not self.adds:
             # Partial sums of all rows of a part are there at the same time.
             room = sizes.pmem_depth // n_groups
-            self.chunks = cut(source.n_rows, min(self.chunks[0][1], room))
+            # The largest chunks with which the fewest parts do.
+            rows = range(min(self.chunks[0][1], room), 0, -1)
+            self.chunks = cut(source.n_rows, min(rows, key=lambda n: words_for(words_for(source.n_rows, n), room // n)))
             self.a_part = min(len(self.chunks), room // self.chunks[0][1])
             self.partial = program.place("partial", self.a_part * self.chunks[0][1] * n_groups)
         rows = self.chunks[0][1]
@@ -162,6 +164,15 @@ class _Linear:
         self.outs = [program.matrix(rows, self.width) for _ in range(2)]
         self.residuals = [program.matrix(rows, self.width) for _ in range(2)] if residual is not None else []
         self.term = program.matrix(rows, self.width) if self.adds else self.outs[0]
+
+    def _groups_of_sums(self, most, n_rows, n_out):
+        """Groups of a tile with the fewest loads: rows come for each tile, weights for each part of the rows."""
+
+        def loads(n_groups):
+            n_parts = words_for(n_rows, self.sizes.pmem_depth // n_groups)
+            return words_for(n_out, n_groups * self.sizes.n_banks) * n_rows + n_parts * n_out
+
+        return min(range(1, most + 1), key=loads, default=0)
 
     def _out(self, number, job):
         """Where the result of a chunk lies; the pieces of a sum that the vector unit adds follow each other."""
