@@ -1,4 +1,7 @@
-"""The parts of the core take the parameters that they use, and no others."""
+"""The parts of the core take the parameters that they use, and no others.
+
+Those around it (hw.top.system) share the parameters of the bus, which must agree in all of them.
+"""
 
 import importlib
 import pkgutil
@@ -29,7 +32,11 @@ def _parts():
     return sorted(classes, key=lambda each: each.__name__)
 
 
-PARTS = [each for each in _parts() if each.Parameters.__dataclass_fields__]
+PARTS = [
+    each
+    for each in _parts()
+    if each.Parameters.__dataclass_fields__ and not each.__module__.startswith("hw.top.system.")
+]
 
 
 def parameters_read(cls):

@@ -51,7 +51,14 @@ MODES = {
 @pytest.mark.parametrize("config", [*list(CORES)[:3], pytest.param("disc", marks=pytest.mark.slow)])
 def test_blocks_are_those_of_the_core(config):
     inside = _inside(config)
-    assert set(PRESETS[config]) == {*inside, "core", "bitonic_sorter", "vector_unit", *MIXED_PRECISION[config]}
+    assert set(PRESETS[config]) == {
+        *inside,
+        "core",
+        "accelerator",
+        "bitonic_sorter",
+        "vector_unit",
+        *MIXED_PRECISION[config],
+    }
     for name, found in inside.items():
         alone = make_block(name, config)
         assert type(alone) is type(found)
