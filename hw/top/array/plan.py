@@ -217,8 +217,11 @@ class ArrayPlan(CorePart):
             ring.row_words.eq(row_words),
             ring.max_rows.eq(1),
         ]
+        most = (1 << len(row_words)) - 1
         for rows in range(2, p.run_ahead + 3):
-            with m.If(row_words <= p.query_depth // rows):
+            # A comparison that is always true would be one with a constant.
+            fits = row_words <= p.query_depth // rows if p.query_depth // rows < most else 1
+            with m.If(fits):
                 m.d.comb += ring.max_rows.eq(rows)
 
     def _weights(self, m):
