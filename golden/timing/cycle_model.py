@@ -181,7 +181,7 @@ class CoreTiming:
             ready = tile + late
             written = max(ready, written) + banks if writes is None else writes(max(ready, written), banks)
             late = max(late, written - banks - ready)
-        done = np.full(n_rows, written + banks // 2)
+        done = np.full(n_rows, written + self.latencies.project)
         return self._times(begin, done, times.work)
 
     def softmax(self, bits, begin=0, available=None, makes_mask=False):

@@ -34,6 +34,7 @@ class Latencies:
     elementwise: int = 14  # from start to where a row of one piece can be read
     layer_norm: int = 49  # the same, beside the time that gamma and beta take
     store: int = 3  # from where a row can be read to its last beat's end
+    project: int = 6  # from the last columns of PROJECT to where they can be read
     done: int = 1  # from where the last row can be read to the end of the command
 
     @classmethod
